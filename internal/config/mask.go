@@ -1,0 +1,37 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// masked stands where a password was. It needs no escaping in a URL.
+const masked = "xxxxx"
+
+// Where passwords stand in a connection string: between user and host of a
+// URL, and as the libpq keywords password and sslpassword, which a URL has in
+// its query. The patterns rather take too much than too little, since they are
+// also used on text that is not well-formed.
+var (
+	userinfoPassword = regexp.MustCompile(`(://[^:/?#@]*:)(.*)(@)`)
+	queryPassword    = regexp.MustCompile(`(?i)([?&](?:ssl)?password=)([^&#]*)`)
+	keywordPassword  = regexp.MustCompile(`(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|'.*|(?:\\.|\S)+)`)
+)
+
+// Mask replaces the passwords in a URL or a libpq keyword/value string by
+// xxxxx and leaves all else as it is.
+func Mask(s string) string {
+	if !strings.Contains(s, "://") {
+		return keywordPassword.ReplaceAllString(s, "${1}"+masked)
+	}
+	// A well-formed URL may have a colon and an at sign elsewhere.
+	if u, err := url.Parse(s); err != nil || u.User != nil {
+		s = userinfoPassword.ReplaceAllString(s, "${1}"+masked+"${3}")
+	}
+	return queryPassword.ReplaceAllString(s, "${1}"+masked)
+}
+
+// HasPassword says whether s is a URL or a libpq keyword/value string with a
+// password in it.
+func HasPassword(s string) bool { return Mask(s) != s }
