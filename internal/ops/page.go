@@ -1,0 +1,111 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Page is what a process shows of itself. The functions are called from many
+// goroutines at once, and must return without waiting for anything.
+type Page struct {
+	// Ready gives the reasons why the process cannot do its work now, a
+	// sentence each; none means that it can.
+	Ready func() []string
+	// Status gives a value to show as JSON.
+	Status func() any
+	// Metrics is gathered for /metrics.
+	Metrics prometheus.Gatherer
+	Logger  *slog.Logger
+}
+
+// Readiness is the body of /readyz.
+type Readiness struct {
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons"`
+}
+
+// Listen binds the page's address. Where anyPort is set and the address is
+// taken, by another Tidemark process on this machine, say, a free port of the
+// same host is taken instead.
+func Listen(ctx context.Context, addr string, anyPort bool) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil && anyPort && errors.Is(err, syscall.EADDRINUSE) {
+		if host, _, splitErr := net.SplitHostPort(addr); splitErr == nil {
+			ln, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s for health, status and metrics: %w; set ops.listen to a free address or to off", addr, err)
+	}
+	return ln, nil
+}
+
+// Serve answers on ln until ctx ends, and closes ln. Requests that are being
+// answered then get two seconds.
+func (p Page) Serve(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{
+		Handler:           p.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          slog.NewLogLogger(p.Logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve health, status and metrics on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		srv.Close()
+	}
+	<-served
+	return nil
+}
+
+// Handler answers the paths of the page.
+func (p Page) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		reasons := p.Ready()
+		status := http.StatusOK
+		if len(reasons) > 0 {
+			status = http.StatusServiceUnavailable
+		}
+		p.reply(w, status, Readiness{Ready: len(reasons) == 0, Reasons: append([]string{}, reasons...)})
+	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		p.reply(w, http.StatusOK, p.Status())
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(p.Logger.Handler(), slog.LevelWarn),
+	}))
+	return mux
+}
+
+func (p Page) reply(w http.ResponseWriter, status int, v any) {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		p.Logger.Warn("encode a page", "error", err)
+		http.Error(w, "this page cannot be encoded; see the log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
