@@ -1,0 +1,174 @@
+package flight
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+)
+
+// encoder writes changes to a Flight stream. It copies what it is given, so
+// that a source's Reader can be closed when add and end have returned. Not safe
+// for concurrent use.
+type encoder struct {
+	w *flight.Writer
+	b *array.RecordBuilder
+
+	// Of the batch that is being built.
+	rows      int
+	bytes     int
+	relations []json.RawMessage
+
+	// Of the whole stream.
+	numbers map[*change.Relation]int32
+	total   endMark
+}
+
+func newEncoder(w flight.DataStreamWriter) *encoder {
+	schema := wireSchema()
+	return &encoder{
+		w:       flight.NewRecordWriter(w, ipc.WithSchema(schema)),
+		b:       array.NewRecordBuilder(memory.DefaultAllocator, schema),
+		numbers: map[*change.Relation]int32{},
+	}
+}
+
+// close frees the builders. It sends nothing.
+func (e *encoder) close() { e.b.Release() }
+
+// add sends the changes in cs, apart from those of a last unfinished batch.
+func (e *encoder) add(cs []change.Change) error {
+	for i := range cs {
+		if err := e.addOne(&cs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *encoder) addOne(c *change.Change) error {
+	rel, err := e.number(c.Relation)
+	if err != nil {
+		return err
+	}
+	if len(c.Raw) > maxRaw {
+		return fmt.Errorf("change %s: its message of %d bytes is longer than Postgres can send", c.Position, len(c.Raw))
+	}
+	if e.rows > 0 && e.bytes+len(c.Raw) > maxBatchBytes {
+		if err := e.flush(); err != nil {
+			return err
+		}
+	}
+	for rest := c.Raw; ; {
+		part := rest[:min(len(rest), maxBatchBytes)]
+		rest = rest[len(part):]
+		e.row(c, rel, part)
+		if len(rest) > 0 || e.rows == maxBatchRows {
+			if err := e.flush(); err != nil {
+				return err
+			}
+		}
+		if len(rest) == 0 {
+			break
+		}
+	}
+	e.total.Rows++
+	e.total.Bytes += int64(len(c.Raw))
+	return nil
+}
+
+// number gives r's number in the stream, and adds r to the batch if it is new.
+func (e *encoder) number(r *change.Relation) (int32, error) {
+	if r == nil {
+		return noRelation, nil
+	}
+	if n, ok := e.numbers[r]; ok {
+		return n, nil
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return 0, fmt.Errorf("encode relation %s.%s: %w", r.Namespace, r.Name, err)
+	}
+	if e.bytes+len(b) > maxBatchBytes {
+		if err := e.flush(); err != nil {
+			return 0, err
+		}
+	}
+	n := int32(len(e.numbers))
+	e.numbers[r] = n
+	e.relations = append(e.relations, b)
+	e.bytes += len(b)
+	return n, nil
+}
+
+func (e *encoder) row(c *change.Change, rel int32, part []byte) {
+	if e.rows == 0 {
+		e.b.Field(colRaw).(*array.BinaryBuilder).ReserveData(len(part))
+	}
+	u32 := func(col int, v uint32) { e.b.Field(col).(*array.Uint32Builder).Append(v) }
+	u64 := func(col int, v uint64) { e.b.Field(col).(*array.Uint64Builder).Append(v) }
+	i64 := func(col int, v int64) { e.b.Field(col).(*array.Int64Builder).Append(v) }
+	u8 := func(col int, v uint8) { e.b.Field(col).(*array.Uint8Builder).Append(v) }
+
+	u32(colTimeline, uint32(c.Position.Timeline))
+	u64(colCommitLSN, uint64(c.Position.LSN))
+	u64(colOrdinal, c.Position.Ordinal)
+	u64(colLSN, uint64(c.LSN))
+	i64(colCommitTime, int64(c.CommitTime))
+	i64(colReceived, int64(c.Received))
+	u32(colXID, c.XID)
+	u8(colOperation, uint8(c.Operation))
+	var flags uint8
+	if c.Joined {
+		flags |= flagJoined
+	}
+	u8(colFlags, flags)
+	e.b.Field(colRelation).(*array.Int32Builder).Append(rel)
+	u64(colLength, uint64(len(c.Raw)))
+	e.b.Field(colRaw).(*array.BinaryBuilder).Append(part)
+
+	e.rows++
+	e.bytes += len(part)
+}
+
+// flush sends the batch as it stands, with the relations that are new in it. A
+// batch with relations and no rows is fine: the rows follow in the next.
+func (e *encoder) flush() error {
+	return e.send(nil)
+}
+
+// end sends what is left and the end mark.
+func (e *encoder) end() error {
+	if e.rows > 0 || len(e.relations) > 0 {
+		if err := e.flush(); err != nil {
+			return err
+		}
+	}
+	if err := e.send(&e.total); err != nil {
+		return err
+	}
+	return e.w.Close()
+}
+
+func (e *encoder) send(end *endMark) error {
+	var meta []byte
+	if len(e.relations) > 0 || end != nil {
+		var err error
+		meta, err = json.Marshal(struct {
+			Relations []json.RawMessage `json:"relations,omitempty"`
+			End       *endMark          `json:"end,omitempty"`
+		}{e.relations, end})
+		if err != nil {
+			return fmt.Errorf("encode the metadata of a batch: %w", err)
+		}
+	}
+	rec := e.b.NewRecordBatch()
+	defer rec.Release()
+	e.rows, e.bytes, e.relations = 0, 0, nil
+	return e.w.WriteWithAppMetadata(rec, meta)
+}

@@ -1,0 +1,117 @@
+package flight
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// rotating are TLS credentials whose files are looked at for each handshake.
+type rotating struct {
+	configs *reloader[*tls.Config]
+}
+
+// newServerTLS follows a certificate, its key, and the authorities of client
+// certificates (may be empty: none is asked for).
+func newServerTLS(cert, key, clientCA string, log *slog.Logger) (credentials.TransportCredentials, error) {
+	r, err := newReloader("the TLS files of the data plane (data.tls_cert, data.tls_key, data.tls_client_ca)",
+		[]string{cert, key, clientCA}, log, func(files [][]byte) (*tls.Config, error) {
+			pair, err := tls.X509KeyPair(files[0], files[1])
+			if err != nil {
+				return nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
+			}
+			c := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}
+			if clientCA != "" {
+				if c.ClientCAs, err = authorities(clientCA, files[2]); err != nil {
+					return nil, err
+				}
+				c.ClientAuth = tls.RequireAndVerifyClientCert
+			}
+			return c, nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return rotating{r}, nil
+}
+
+// newClientTLS follows the authorities of the streamer's certificate (may be
+// empty: the system's) and a client certificate with its key (may be empty).
+func newClientTLS(ca, cert, key, serverName string, log *slog.Logger) (credentials.TransportCredentials, error) {
+	r, err := newReloader("the TLS files of the data plane (data.tls_ca, data.tls_cert, data.tls_key)",
+		[]string{ca, cert, key}, log, func(files [][]byte) (*tls.Config, error) {
+			c := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: serverName}
+			var err error
+			if ca != "" {
+				if c.RootCAs, err = authorities(ca, files[0]); err != nil {
+					return nil, err
+				}
+			}
+			if cert != "" {
+				pair, err := tls.X509KeyPair(files[1], files[2])
+				if err != nil {
+					return nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
+				}
+				c.Certificates = []tls.Certificate{pair}
+			}
+			return c, nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return rotating{r}, nil
+}
+
+func authorities(path string, pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", path)
+	}
+	return pool, nil
+}
+
+func (r rotating) now() (credentials.TransportCredentials, error) {
+	c, err := r.configs.get()
+	if err != nil {
+		return nil, err
+	}
+	return credentials.NewTLS(c), nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (r rotating) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	t, err := r.now()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.ClientHandshake(ctx, authority, c)
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (r rotating) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	t, err := r.now()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.ServerHandshake(c)
+}
+
+// Info implements credentials.TransportCredentials.
+func (r rotating) Info() credentials.ProtocolInfo {
+	return credentials.NewTLS(nil).Info()
+}
+
+// Clone implements credentials.TransportCredentials.
+func (r rotating) Clone() credentials.TransportCredentials { return r }
+
+// OverrideServerName implements credentials.TransportCredentials. gRPC calls it
+// for no one here: the name is in the configuration.
+func (r rotating) OverrideServerName(string) error {
+	return errors.New("the server name of the data plane is set in its configuration")
+}
