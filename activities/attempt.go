@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+const defaultHeartbeatEvery = 2 * time.Second
+
+// attempt is one attempt of one activity.
+type attempt struct {
+	in        UploadInput
+	action    string
+	number    int32
+	lake      Lake
+	source    sourceFunc
+	encode    Encoder
+	encodeRaw Encoder
+	log       *slog.Logger
+
+	mu       sync.Mutex
+	progress Progress // guarded by mu
+
+	stop    chan struct{}
+	stopped sync.WaitGroup
+}
+
+func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *attempt {
+	info := activity.GetInfo(ctx)
+	t := &attempt{
+		in: in, action: action, number: info.Attempt,
+		lake: a.Lake, source: a.Source, encode: a.Encode, encodeRaw: a.EncodeRaw,
+		log:  a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
+		stop: make(chan struct{}),
+	}
+	every := a.HeartbeatEvery
+	if every <= 0 {
+		every = defaultHeartbeatEvery
+	}
+	t.stopped.Add(1)
+	go t.beat(ctx, every)
+	return t
+}
+
+// end stops the heartbeats and waits for them.
+func (t *attempt) end() {
+	close(t.stop)
+	t.stopped.Wait()
+}
+
+// beat reports progress until end, however long a single fetch or PUT takes: it
+// is the only way by which Temporal sees that the worker lives, and by which
+// the attempt learns that it was canceled, paused or reset. A step that hangs
+// for good is ended by the start-to-close bound.
+func (t *attempt) beat(ctx context.Context, every time.Duration) {
+	defer t.stopped.Done()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			t.mu.Lock()
+			progress := t.progress
+			t.mu.Unlock()
+			activity.RecordHeartbeat(ctx, progress)
+		}
+	}
+}
+
+// enter notes for the next heartbeat what is being done.
+func (t *attempt) enter(step Step, rows, bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.progress = Progress{Step: step, Rows: rows, Bytes: bytes}
+}

@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tidemark-cdc/tidemark/activities"
+	"github.com/tidemark-cdc/tidemark/workflows"
+)
+
+// Config sets up a worker.
+type Config struct {
+	// TaskQueue is where the pipeline's segments are scheduled. Required; see
+	// workflows.TaskQueue for the default of a pipeline.
+	TaskQueue string
+	// Concurrency is the number of segments that are worked on at once, each of
+	// which is held in memory, raw and encoded. Zero is 4.
+	Concurrency int
+	// Drain is how long running attempts may go on after the worker was told to
+	// stop. What is not done by then is canceled and tried again elsewhere. Zero
+	// is 30 s; negative is no drain at all.
+	Drain time.Duration
+	// Identity names the worker in Temporal's UI. Empty is the client's.
+	Identity string
+}
+
+// heartbeatInterval is the longest that the SDK holds heartbeats back. It is also
+// how late an attempt learns that it was canceled, paused or reset.
+const heartbeatInterval = 5 * time.Second
+
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = 4
+	}
+	switch {
+	case c.Drain == 0:
+		c.Drain = 30 * time.Second
+	case c.Drain < 0:
+		c.Drain = 0
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.TaskQueue == "" {
+		errs = append(errs, errors.New("the task queue is empty"))
+	}
+	if c.Concurrency < 1 {
+		errs = append(errs, fmt.Errorf("the concurrency is %d, want at least 1", c.Concurrency))
+	}
+	return errors.Join(errs...)
+}
+
+// Deps are what a worker is made of. All are required and stay the caller's.
+type Deps struct {
+	// Client is connected with Options' logger. A streamer in the same process
+	// starts workflows eagerly only through the same client.
+	Client     client.Client
+	Activities *activities.Activities
+	Logger     *slog.Logger
+}
+
+// ClientLogger is the logger to make a Temporal client with.
+func ClientLogger(logger *slog.Logger) log.Logger { return log.NewStructuredLogger(logger) }
+
+// Run works until ctx ends, then lets running attempts finish for at most Drain.
+// It returns nil after that, and an error if the worker cannot start or Temporal
+// turns it away for good. Nothing of it runs on after it has returned, except an
+// attempt that outlived Drain and does not heed its cancellation.
+func Run(ctx context.Context, cfg Config, deps Deps) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return fmt.Errorf("configure worker: %w", err)
+	}
+	fatal := make(chan error, 1)
+	w := worker.New(deps.Client, cfg.TaskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: cfg.Concurrency,
+		WorkerStopTimeout:                  cfg.Drain,
+		Identity:                           cfg.Identity,
+		MaxHeartbeatThrottleInterval:       heartbeatInterval,
+		DisableRegistrationAliasing:        true,
+		OnFatalError: func(err error) {
+			select {
+			case fatal <- err:
+			default: // The first one is the cause.
+			}
+		},
+	})
+	Register(w, deps.Activities)
+
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start worker on task queue %s: %w", cfg.TaskQueue, err)
+	}
+	deps.Logger.Info("worker started", "task_queue", cfg.TaskQueue, "concurrency", cfg.Concurrency)
+	select {
+	case err := <-fatal:
+		// The SDK has stopped the worker; Stop waits until that is done.
+		w.Stop()
+		return fmt.Errorf("worker on task queue %s stopped by Temporal: %w", cfg.TaskQueue, err)
+	case <-ctx.Done():
+	}
+	deps.Logger.Info("worker drains: running attempts may finish", "task_queue", cfg.TaskQueue, "at_most", cfg.Drain)
+	w.Stop()
+	deps.Logger.Info("worker stopped", "task_queue", cfg.TaskQueue)
+	return nil
+}
+
+// Register gives the workflow and the activities the names that histories carry.
+func Register(r worker.Registry, a *activities.Activities) {
+	r.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
+	r.RegisterActivityWithOptions(a.Upload, activity.RegisterOptions{Name: activities.UploadName})
+	r.RegisterActivityWithOptions(a.Quarantine, activity.RegisterOptions{Name: activities.QuarantineName})
+}

@@ -1,0 +1,48 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// The pause between two attempts.
+const (
+	initialInterval = time.Second
+	maximumInterval = time.Minute
+)
+
+// waitingDetails says in plain words what is wrong and what can be done.
+func (r *run) waitingDetails(ctx workflow.Context, why error) string {
+	ref := r.in.Ref
+	info := workflow.GetInfo(ctx)
+	update := func(name string) string {
+		return fmt.Sprintf("`temporal workflow update execute --namespace %s --workflow-id %s --name %s`",
+			info.Namespace, info.WorkflowExecution.ID, name)
+	}
+	return fmt.Sprintf("**This segment waits for you.** Its %s (%s to %s) are not in the lake. No rows are lost while it waits, "+
+		"but the ack stands still and Postgres keeps its WAL.\n\n"+
+		"Why: %s\n\n"+
+		"When the cause is mended, try again: %s\n\n"+
+		"Or put the raw messages into quarantine and go on without these rows: %s",
+		counted(ref.Rows, "row"), ref.First.LSN, ref.Last.LSN, text(why), update(RetryUpdate), update(QuarantineUpdate))
+}
+
+// finishedDetails lists the objects.
+func finishedDetails(result SegmentResult) string {
+	var b strings.Builder
+	switch {
+	case result.Quarantined:
+		b.WriteString("The raw messages are in quarantine:\n")
+	case result.Existed:
+		b.WriteString("An earlier attempt had stored the object:\n")
+	default:
+		b.WriteString("In the lake:\n")
+	}
+	for _, object := range result.Objects {
+		fmt.Fprintf(&b, "\n- `%s`: %s, %s", object.Key, counted(object.Rows, "row"), size(object.Bytes))
+	}
+	return b.String()
+}
