@@ -54,19 +54,6 @@ func Load(src Sources, need Need) (*Config, error) {
 	return c, nil
 }
 
-// RegisterFlags adds a flag for every setting. All are texts, which Load reads
-// as it does those of the other sources.
-func RegisterFlags(flags *pflag.FlagSet) {
-	var c Config
-	for _, s := range settingsOf(&c) {
-		flags.String(s.flagName(), s.def, s.usage)
-		switch s.value.(type) {
-		case boolValue, optBoolValue:
-			flags.Lookup(s.flagName()).NoOptDefVal = "true"
-		}
-	}
-}
-
 // derive fills in the defaults that follow from other settings.
 func (c *Config) derive() {
 	if c.Pipeline != "" {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+)
+
+// newLogger makes the process' logger, which writes to stderr: text for a
+// person, JSON for a machine, unless log.format says which.
+func newLogger(c *config.Config, sys system) *slog.Logger {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
+		level = slog.LevelInfo
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "text" || c.Log.Format != "json" && sys.colored {
+		return slog.New(slog.NewTextHandler(sys.stderr, opts))
+	}
+	return slog.New(slog.NewJSONHandler(sys.stderr, opts))
+}
+
+// calm gives a logger for a library that tells at level info what nobody but
+// its authors wants to know: everything below a warning becomes debug.
+func calm(logger *slog.Logger) *slog.Logger { return slog.New(calmHandler{logger.Handler()}) }
+
+type calmHandler struct{ slog.Handler }
+
+func (h calmHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, calmed(level))
+}
+
+func (h calmHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = calmed(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h calmHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return calmHandler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h calmHandler) WithGroup(name string) slog.Handler {
+	return calmHandler{h.Handler.WithGroup(name)}
+}
+
+func calmed(level slog.Level) slog.Level {
+	if level < slog.LevelWarn {
+		return min(level, slog.LevelDebug)
+	}
+	return level
+}
