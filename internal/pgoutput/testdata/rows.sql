@@ -1,0 +1,35 @@
+create table plain (id int primary key, name text, note text);
+create table composite_key (a text, v int, b int, w text, primary key (b, a));
+create table identity_full (id int, v text);
+alter table identity_full replica identity full;
+create table identity_index (id int primary key, code text not null, v text);
+create unique index identity_index_code on identity_index (code);
+alter table identity_index replica identity using index identity_index_code;
+create table identity_nothing (id int primary key, v text);
+alter table identity_nothing replica identity nothing;
+create table no_key (v text);
+create table no_columns ();
+-- slot
+insert into plain values (1, 'one', null);
+insert into plain values (2, '', 'b'), (3, null, 'c');
+update plain set name = 'uno' where id = 1;
+update plain set id = 20, note = null where id = 2;
+update plain set name = name;
+-- oracle
+select to_json(t) from plain t;
+delete from plain where id = 3;
+insert into composite_key values ('x', 1, 2, 'w');
+update composite_key set v = 5;
+update composite_key set a = 'y';
+delete from composite_key;
+insert into identity_full values (1, 'a'), (null, null), (1, 'a');
+update identity_full set v = 'b' where id = 1;
+delete from identity_full;
+insert into identity_index values (1, 'k', 'v');
+update identity_index set v = 'w';
+update identity_index set id = 2;
+update identity_index set code = 'l';
+delete from identity_index;
+insert into identity_nothing values (1, 'a');
+insert into no_key values ('a');
+insert into no_columns default values;
