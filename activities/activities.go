@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
@@ -15,25 +16,29 @@ import (
 // changed.
 type Activities struct {
 	// Source gives the source of the rows at a location: the ring itself when
-	// the streamer is this very process, else a connection. Source pools; an
-	// Activities calls it once per attempt and closes nothing.
+	// the streamer is this very process, else a connection. It is called
+	// once per attempt, so that pooling connections is its affair.
 	Source func(segment.Location) (segment.Source, error)
 	// Lake is where this worker writes; a segment of another lake is refused.
 	Lake Lake
-	// Encode writes changes as the body of a segment's object, EncodeRaw as
-	// that of its quarantine. An error that wraps pgoutput.ErrMalformed is
-	// permanent.
-	Encode, EncodeRaw Encoder
 	// Logger is required.
 	Logger *slog.Logger
 	// HeartbeatEvery is the pause between two heartbeats, and before the first:
 	// an attempt that is done sooner costs Temporal nothing more. Zero is 2 s.
 	HeartbeatEvery time.Duration
+
+	// writers holds *rowfile.Writer for their buffers.
+	writers sync.Pool
 }
 
-// Encoder makes an object's body out of a segment's changes, in stream order.
-// It keeps no reference to them.
-type Encoder func(ref segment.Ref, batches [][]change.Change) ([]byte, error)
+// Lake is the part of *lake.Lake that a worker needs.
+type Lake interface {
+	URL() string
+	FindSegment(ctx context.Context, ref segment.Ref) (lake.Object, bool, error)
+	FindQuarantine(ctx context.Context, ref segment.Ref) (lake.Object, bool, error)
+	PutSegment(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
+	PutQuarantine(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
+}
 
 // Upload brings a segment into the lake. See the package comment for what holds
 // when it runs more than once.
@@ -102,7 +107,6 @@ func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
 	if err := t.admit(); err != nil {
 		return UploadResult{}, err
 	}
-	// Rows that are in the lake must not become a second link of its chain.
 	if out, ok, err := t.look(ctx); ok || err != nil {
 		return out, err
 	}
@@ -118,22 +122,32 @@ func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
 	return resultOf(object, true), nil
 }
 
-// look looks for the object that an earlier attempt may have stored.
+// look looks for what an earlier attempt may have stored: the object, or the raw
+// messages. Rows that are in quarantine must not become a second link of the
+// lake's chain, nor those that are in the lake.
 func (t *attempt) look(ctx context.Context) (UploadResult, bool, error) {
 	t.enter(StepLook, 0, 0)
 	object, ok, err := t.lake.FindSegment(ctx, t.in.Ref)
 	if err != nil {
 		return UploadResult{}, false, storeError("look for the object", err)
 	}
+	quarantined := false
+	if !ok {
+		object, ok, err = t.lake.FindQuarantine(ctx, t.in.Ref)
+		if err != nil {
+			return UploadResult{}, false, storeError("look for the object in quarantine", err)
+		}
+		quarantined = true
+	}
 	if !ok {
 		return UploadResult{}, false, nil
 	}
 	object.Existed = true
-	t.log.Info("the object is in the lake already", "key", object.Key)
-	return resultOf(object, false), true, nil
+	t.log.Info("the lake has the object already", "key", object.Key)
+	return resultOf(object, quarantined), true, nil
 }
 
-func resultOf(object StoredObject, quarantined bool) UploadResult {
+func resultOf(object lake.Object, quarantined bool) UploadResult {
 	return UploadResult{
 		Version:     Version,
 		Objects:     []Object{{Key: object.Key, Rows: object.Rows, Bytes: object.Bytes}},

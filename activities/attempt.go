@@ -18,8 +18,8 @@ type attempt struct {
 	number    int32
 	lake      Lake
 	source    sourceFunc
-	encode    Encoder
-	encodeRaw Encoder
+	encode    encoder
+	encodeRaw encoder
 	log       *slog.Logger
 
 	mu       sync.Mutex
@@ -33,7 +33,7 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	info := activity.GetInfo(ctx)
 	t := &attempt{
 		in: in, action: action, number: info.Attempt,
-		lake: a.Lake, source: a.Source, encode: a.Encode, encodeRaw: a.EncodeRaw,
+		lake: a.Lake, source: a.Source, encode: a.rows, encodeRaw: a.raw,
 		log:  a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
 		stop: make(chan struct{}),
 	}

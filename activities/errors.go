@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
@@ -17,20 +18,28 @@ type Class string
 
 // Errors that a later attempt can mend; Temporal retries them.
 const (
-	RowsNotYet    Class = "RowsNotYet"
-	RowsGone      Class = "RowsGone"
-	RowsUnknown   Class = "RowsUnknown"
-	FetchFailed   Class = "FetchFailed"
-	RowsDiffer    Class = "RowsDiffer"
-	EncodeFailed  Class = "EncodeFailed"
-	StoreFailed   Class = "StoreFailed"
-	WorkerStopped Class = "WorkerStopped"
-	WorkerTooOld  Class = "WorkerTooOld"
+	RowsNotYet         Class = "RowsNotYet"
+	RowsGone           Class = "RowsGone"
+	RowsUnknown        Class = "RowsUnknown"
+	RowsDiffer         Class = "RowsDiffer"
+	FetchFailed        Class = "FetchFailed"
+	EncodeFailed       Class = "EncodeFailed"
+	StoreThrottled     Class = "StoreThrottled"
+	StoreUnavailable   Class = "StoreUnavailable"
+	StoreUnreachable   Class = "StoreUnreachable"
+	StoreDenied        Class = "StoreDenied"
+	StoreMissingBucket Class = "StoreMissingBucket"
+	StoreMisconfigured Class = "StoreMisconfigured"
+	StoreFull          Class = "StoreFull"
+	StoreFailed        Class = "StoreFailed"
+	WorkerStopped      Class = "WorkerStopped"
+	WorkerTooOld       Class = "WorkerTooOld"
 )
 
 // Permanent errors: the same attempt would fail again, and someone has to act.
 const (
 	MalformedMessage Class = "MalformedMessage"
+	RowTooLarge      Class = "RowTooLarge"
 	LakeConflict     Class = "LakeConflict"
 	AnotherLake      Class = "AnotherLake"
 	BadReference     Class = "BadReference"
@@ -39,35 +48,62 @@ const (
 // Permanent says whether an error of this class is not retried.
 func (c Class) Permanent() bool {
 	switch c {
-	case MalformedMessage, LakeConflict, AnotherLake, BadReference:
+	case MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference:
 		return true
 	}
 	return false
 }
 
-// failure is an error on its way to Temporal.
-type failure struct {
+// Undecodable says that the rows themselves are the obstacle, so that quarantine
+// is a way out.
+func (c Class) Undecodable() bool { return c == MalformedMessage || c == RowTooLarge }
+
+// problem is an error on its way to Temporal.
+type problem struct {
 	class Class
 	cause error
 	// advice says what to do, or what happens next.
 	advice string
+	// after is the pause before the next attempt that a store has asked for.
+	after time.Duration
 }
 
-func (f *failure) Error() string {
-	if f.advice == "" {
-		return f.cause.Error()
+func (p *problem) Error() string {
+	if p.advice == "" {
+		return p.cause.Error()
 	}
-	return f.cause.Error() + ": " + f.advice
+	return p.cause.Error() + ": " + p.advice
 }
 
-func (f *failure) Unwrap() error { return f.cause }
+func (p *problem) Unwrap() error { return p.cause }
 
 func fail(class Class, cause error, advice string) error {
-	return &failure{class: class, cause: cause, advice: advice}
+	return &problem{class: class, cause: cause, advice: advice}
 }
 
-// retryAfter is implemented by errors of a store that asks for a pause.
-type retryAfter interface{ RetryAfter() time.Duration }
+// storeError sorts what the lake said of an action.
+func storeError(action string, err error) error {
+	failure := lake.Class(err)
+	class, ok := map[lake.FailureKind]Class{
+		lake.Conflict:      LakeConflict,
+		lake.Throttled:     StoreThrottled,
+		lake.Unavailable:   StoreUnavailable,
+		lake.Unreachable:   StoreUnreachable,
+		lake.Denied:        StoreDenied,
+		lake.MissingBucket: StoreMissingBucket,
+		lake.Misconfigured: StoreMisconfigured,
+		lake.Full:          StoreFull,
+	}[failure.Kind]
+	if !ok {
+		class = StoreFailed
+	}
+	advice := "it is tried again"
+	if class.Permanent() {
+		advice = "nothing was overwritten; find out which of the two is right (`tidemark verify` shows the object), " +
+			"and if the object is not, move it out of the lake and send the update retry"
+	}
+	return &problem{class: class, cause: fmt.Errorf("%s: %w", action, err), advice: advice, after: min(max(failure.RetryAfter, 0), maxRetryAfter)}
+}
 
 // maxRetryAfter bounds what a store may ask for: longer than this nobody should
 // wait without another look.
@@ -83,16 +119,12 @@ func toTemporal(ctx context.Context, action string, ref segment.Ref, err error) 
 		return stop
 	}
 	where := fmt.Sprintf("%s segment %s of pipeline %s (LSN %s to %s)", action, ref.First, ref.Pipeline, ref.First.LSN, ref.Last.LSN)
-	var f *failure
-	if !errors.As(err, &f) {
-		f = &failure{class: StoreFailed, cause: err}
+	var p *problem
+	if !errors.As(err, &p) {
+		p = &problem{class: StoreFailed, cause: err}
 	}
-	opts := temporal.ApplicationErrorOptions{NonRetryable: f.class.Permanent()}
-	var after retryAfter
-	if errors.As(err, &after) && !opts.NonRetryable {
-		opts.NextRetryDelay = min(max(after.RetryAfter(), 0), maxRetryAfter)
-	}
-	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("%s: %s", where, f.Error()), string(f.class), opts)
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("%s: %s", where, p), string(p.class),
+		temporal.ApplicationErrorOptions{NonRetryable: p.class.Permanent(), NextRetryDelay: p.after})
 }
 
 // stopped says how to end an attempt that was stopped from outside, or nil. The

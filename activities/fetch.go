@@ -15,7 +15,7 @@ type sourceFunc func(segment.Location) (segment.Source, error)
 // body fetches the segment's changes, checks that they are the dispatched ones,
 // and encodes them. Nothing is encoded before the check, so that a damaged
 // message counts as a damaged fetch and not as one that nobody can decode.
-func (t *attempt) body(ctx context.Context, encode Encoder) ([]byte, error) {
+func (t *attempt) body(ctx context.Context, encode encoder) ([]byte, error) {
 	t.enter(StepFetch, 0, 0)
 	source, err := t.source(t.in.Source)
 	if err != nil {
@@ -34,11 +34,7 @@ func (t *attempt) body(ctx context.Context, encode Encoder) ([]byte, error) {
 		return nil, err
 	}
 	t.enter(StepEncode, t.in.Ref.Rows, t.in.Ref.Bytes)
-	body, err := encode(t.in.Ref, batches)
-	if err != nil {
-		return nil, encodeError(err)
-	}
-	return body, nil
+	return encode(t.in.Ref, batches)
 }
 
 // read collects the changes and compares their number and digest with the
@@ -92,8 +88,4 @@ func (t *attempt) fetchError(err error) error {
 // as after another attempt has stored them.
 func rowsAreGone(err error) bool {
 	return errors.Is(err, segment.ErrGone) || errors.Is(err, segment.ErrUnknown)
-}
-
-func encodeError(err error) error {
-	return fail(EncodeFailed, fmt.Errorf("encode: %w", err), "")
 }

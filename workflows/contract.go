@@ -41,6 +41,9 @@ type SegmentInput struct {
 	Ref     segment.Ref      `json:"ref"`
 	Source  segment.Location `json:"source"`
 	Limits  Limits           `json:"limits,omitzero"`
+	// Again says that an earlier workflow of this ID was broken off, and may
+	// have stored the object.
+	Again bool `json:"again,omitempty"`
 }
 
 // Limits bound one attempt of an activity.

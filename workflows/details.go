@@ -1,11 +1,15 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/tidemark-cdc/tidemark/activities"
 )
 
 // The pause between two attempts.
@@ -22,12 +26,14 @@ func (r *run) waitingDetails(ctx workflow.Context, why error) string {
 		return fmt.Sprintf("`temporal workflow update execute --namespace %s --workflow-id %s --name %s`",
 			info.Namespace, info.WorkflowExecution.ID, name)
 	}
-	return fmt.Sprintf("**This segment waits for you.** Its %s (%s to %s) are not in the lake. No rows are lost while it waits, "+
-		"but the ack stands still and Postgres keeps its WAL.\n\n"+
-		"Why: %s\n\n"+
-		"When the cause is mended, try again: %s\n\n"+
-		"Or put the raw messages into quarantine and go on without these rows: %s",
-		counted(ref.Rows, "row"), ref.First.LSN, ref.Last.LSN, text(why), update(RetryUpdate), update(QuarantineUpdate))
+	var b strings.Builder
+	fmt.Fprintf(&b, "**This segment waits for you.** Its %s (%s to %s) are not in the lake. No rows are lost while it waits, "+
+		"but the ack stands still and Postgres keeps its WAL.\n\nWhy: %s\n\nWhen the cause is mended, try again: %s",
+		counted(ref.Rows, "row"), ref.First.LSN, ref.Last.LSN, text(why), update(RetryUpdate))
+	if undecodable(why) {
+		fmt.Fprintf(&b, "\n\nOr put the raw messages into quarantine and go on without these rows: %s", update(QuarantineUpdate))
+	}
+	return b.String()
 }
 
 // finishedDetails lists the objects.
@@ -45,4 +51,19 @@ func finishedDetails(result SegmentResult) string {
 		fmt.Fprintf(&b, "\n- `%s`: %s, %s", object.Key, counted(object.Rows, "row"), size(object.Bytes))
 	}
 	return b.String()
+}
+
+// text is an activity's error without Temporal's wrapping, which the UI shows
+// beside it anyway.
+func text(err error) string {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return app.Message()
+	}
+	return err.Error()
+}
+
+// undecodable says whether quarantine is a way out.
+func undecodable(err error) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && activities.Class(app.Type()).Undecodable()
 }

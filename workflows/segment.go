@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
@@ -22,11 +21,14 @@ func Segment(ctx workflow.Context, in SegmentInput) (SegmentResult, error) {
 		panic(fmt.Sprintf("segment input has version %d, this worker understands up to %d: upgrade the workers of task queue %s",
 			in.Version, Version, workflow.GetInfo(ctx).TaskQueueName))
 	}
+	info := workflow.GetInfo(ctx)
 	r := &run{
 		in:      in,
 		source:  in.Source,
 		sources: workflow.GetSignalChannelWithOptions(ctx, SourceSignal, workflow.SignalChannelOptions{Description: "The rows are now at another streamer."}),
 		state:   Uploading,
+		// After a reset the run has another ID than the one that it began with.
+		scheduled: in.Again || info.OriginalRunID != info.WorkflowExecution.RunID,
 	}
 	if err := r.handleUpdates(ctx); err != nil {
 		return SegmentResult{}, err
@@ -223,14 +225,4 @@ func retryPolicy() *temporal.RetryPolicy {
 		BackoffCoefficient: 2,
 		MaximumInterval:    maximumInterval,
 	}
-}
-
-// text is an activity's error without Temporal's wrapping, which the UI shows
-// beside it anyway.
-func text(err error) string {
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
-		return app.Message()
-	}
-	return err.Error()
 }

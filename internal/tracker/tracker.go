@@ -94,7 +94,7 @@ func New(c client.Client, cfg Config) *Tracker {
 // The state None means that the workflow existed and vanished between two calls:
 // nothing is started, and the caller looks again from the beginning.
 func (t *Tracker) Start(ctx context.Context, ref segment.Ref, at segment.Location) (segment.Record, error) {
-	return t.start(ctx, ref, at, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+	return t.start(ctx, ref, at, false)
 }
 
 // Restart starts a broken segment again under its own ID. The segment is
@@ -109,16 +109,20 @@ func (t *Tracker) Restart(ctx context.Context, ref segment.Ref, at segment.Locat
 	if rec.State != segment.Broken || !sameSegment(rec.Ref, ref) {
 		return rec, nil
 	}
-	return t.start(ctx, ref, at, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
+	return t.start(ctx, ref, at, true)
 }
 
 func sameSegment(a, b segment.Ref) bool {
 	return a.First == b.First && a.Last == b.Last && a.Digest == b.Digest && a.Lake == b.Lake && a.Follows == b.Follows
 }
 
-func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Location, reuse enumspb.WorkflowIdReusePolicy) (segment.Record, error) {
+func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Location, again bool) (segment.Record, error) {
 	if err := ref.Validate(); err != nil {
 		return segment.Record{}, err
+	}
+	reuse := enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	if again {
+		reuse = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 	}
 	options := client.StartWorkflowOptions{
 		ID:                       ref.WorkflowID(),
@@ -134,7 +138,7 @@ func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Locatio
 		StaticDetails:                            workflows.Details(ref),
 	}
 	input := workflows.SegmentInput{
-		Version: workflows.Version, Ref: ref, Source: at,
+		Version: workflows.Version, Ref: ref, Source: at, Again: again,
 		Limits: workflows.Limits{
 			StartToCloseSeconds: int64(t.cfg.StartToClose / time.Second),
 			HeartbeatSeconds:    int64(t.cfg.Heartbeat / time.Second),
@@ -146,11 +150,10 @@ func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Locatio
 		run, err = t.client.ExecuteWorkflow(ctx, options, workflows.SegmentName, input)
 		return err
 	})
-	var exists *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case errors.As(err, &exists):
+	if _, exists := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); exists {
 		return t.Describe(ctx, ref.Pipeline, ref.First)
-	case err != nil:
+	}
+	if err != nil {
 		return segment.Record{}, err
 	}
 	return segment.Record{State: segment.Running, RunID: run.GetRunID(), Ref: ref, Started: true}, nil
