@@ -1,0 +1,170 @@
+package replication
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	minVersion = 150000
+	// walLost is a slot's wal_status when WAL that it needs was removed.
+	walLost = "lost"
+	// plugin is the only one whose messages are understood.
+	plugin = "pgoutput"
+	// shortTimeout is a wal_sender_timeout below which a hiccup of the network
+	// ends the connection.
+	shortTimeout = 10 * time.Second
+	// smallKeep is a max_slot_wal_keep_size below which an outage of an hour can
+	// cost the slot.
+	smallKeep = 1 << 30
+	// named is how many tables a sentence names.
+	named = 10
+)
+
+// Problem is something that keeps a pipeline from running, or that will bite it
+// later.
+type Problem struct {
+	// What is wrong, and Do what to do about it: one sentence each.
+	What string `json:"what"`
+	Do   string `json:"do"`
+	// Setup says that tidemark setup does it.
+	Setup bool `json:"setup,omitempty"`
+}
+
+// String is both sentences.
+func (p Problem) String() string { return p.What + ": " + p.Do }
+
+// unsupportedVersion is the sentence for a server older than minVersion.
+func unsupportedVersion(num int) string {
+	return fmt.Sprintf("the server is PostgreSQL %d, and 15 or later is needed: upgrade it", num/10000)
+}
+
+// unsuitable says why a stream cannot be read from a slot; empty if it can.
+func unsuitable(name, kind, slotPlugin, slotDatabase, database string, twoPhase bool) string {
+	switch {
+	case kind != "logical":
+		return fmt.Sprintf("replication slot %q is a physical one: configure another slot name", name)
+	case slotPlugin != plugin:
+		return fmt.Sprintf("replication slot %q is one of the plugin %s, and %s is needed: configure another slot name", name, slotPlugin, plugin)
+	case slotDatabase != database:
+		return fmt.Sprintf("replication slot %q belongs to the database %s, and this one is %s: configure another slot name or the other database", name, slotDatabase, database)
+	case twoPhase:
+		return fmt.Sprintf("replication slot %q was made with two_phase, which sends prepared transactions before they are committed: make a slot without it", name)
+	}
+	return ""
+}
+
+// Check says everything that keeps the pipeline from running, all at once. It
+// is pure.
+func Check(f Facts) []Problem {
+	var ps []Problem
+	add := func(bad bool, what, do string) {
+		if bad {
+			ps = append(ps, Problem{What: what, Do: do})
+		}
+	}
+	add(f.ServerVersion < minVersion, fmt.Sprintf("the server is PostgreSQL %d, older than 15", f.ServerVersion/10000), "upgrade it")
+	add(f.InRecovery, "the server is in recovery (a standby)", "connect to the primary, or promote it")
+	add(f.WALLevel != "logical", fmt.Sprintf("wal_level is %s", f.WALLevel),
+		"set wal_level = logical and restart the server (on RDS: rds.logical_replication = 1 in the parameter group)")
+	add(!f.MayReplicate, fmt.Sprintf("the role %s may not replicate", f.Role),
+		fmt.Sprintf("ALTER ROLE %s REPLICATION (on RDS: GRANT rds_replication TO %s)", f.quotedRole(), f.quotedRole()))
+	add(f.MaxWALSenders == 0 || f.WALSenders >= f.MaxWALSenders && !f.slotActive(),
+		fmt.Sprintf("all %d walsenders are in use (max_wal_senders)", f.MaxWALSenders), "raise max_wal_senders and restart the server, or end another replication connection")
+	ps = append(ps, checkSlot(f)...)
+	for _, p := range f.Publications {
+		if !p.Exists {
+			ps = append(ps, Problem{Setup: true, What: fmt.Sprintf("the publication %q does not exist", p.Name),
+				Do: "run tidemark setup, or CREATE PUBLICATION"})
+		}
+	}
+	return ps
+}
+
+func checkSlot(f Facts) []Problem {
+	s := f.Slot
+	if s == nil {
+		ps := []Problem{{Setup: true, What: fmt.Sprintf("the replication slot %q does not exist", f.SlotName), Do: "run tidemark setup"}}
+		if f.Slots >= f.MaxSlots {
+			ps = append(ps, Problem{What: fmt.Sprintf("all %d replication slots are in use (max_replication_slots)", f.MaxSlots),
+				Do: "raise max_replication_slots and restart the server, or drop a slot that nobody reads"})
+		}
+		return ps
+	}
+	if text := unsuitable(s.Name, s.Type, s.Plugin, s.Database, f.Database, s.TwoPhase); text != "" {
+		what, do, _ := strings.Cut(text, ": ")
+		return []Problem{{What: what, Do: do}}
+	}
+	switch {
+	case s.Lost():
+		why := s.InvalidationReason
+		if why == "" {
+			why = "max_slot_wal_keep_size was exceeded"
+		}
+		return []Problem{{What: fmt.Sprintf("the replication slot %q was invalidated (%s): rows committed since %s cannot be read from it", s.Name, why, s.ConfirmedFlush),
+			Do: "drop it and make a new one with tidemark setup, and copy the missing rows another way"}}
+	case s.Temporary && s.Synced:
+		return []Problem{{What: fmt.Sprintf("the replication slot %q is a copy of another server's that was not yet completely synchronized", s.Name),
+			Do: "let the synchronization finish before promoting a standby; this slot cannot be continued, make a new one"}}
+	case s.Temporary:
+		return []Problem{{What: fmt.Sprintf("the replication slot %q is temporary and vanishes with the connection that made it", s.Name),
+			Do: "configure another slot name"}}
+	}
+	return nil
+}
+
+// Warnings says what works now and will bite later. It is pure.
+func Warnings(f Facts) []Problem {
+	var ps []Problem
+	add := func(bad bool, what, do string) {
+		if bad {
+			ps = append(ps, Problem{What: what, Do: do})
+		}
+	}
+	add(f.WALSenderTimeout > 0 && f.WALSenderTimeout < shortTimeout, fmt.Sprintf("wal_sender_timeout is %s", f.WALSenderTimeout),
+		"raise it to 30s or more, or a hiccup of the network ends the connection")
+	add(f.WALSenderTimeout == 0, "wal_sender_timeout is off", "set it to 60s, or the server does not notice a dead connection and keeps the slot in use")
+	add(f.MaxSlotWALKeep < 0, "max_slot_wal_keep_size is unlimited",
+		"watch the disk of the server: while rows cannot be uploaded the slot keeps WAL without limit (a limit protects the disk, and costs the slot when it is exceeded)")
+	add(f.MaxSlotWALKeep >= 0 && f.MaxSlotWALKeep < smallKeep, fmt.Sprintf("max_slot_wal_keep_size is only %d MB", f.MaxSlotWALKeep>>20),
+		"raise it to what the server writes in the longest outage that the pipeline has to bear: beyond it the slot is invalidated and rows are lost to the lake")
+	add(f.IdleSlotTimeout > 0, fmt.Sprintf("idle_replication_slot_timeout is %s", f.IdleSlotTimeout),
+		"set it to 0: a pipeline that is down for longer loses its slot")
+	ps = append(ps, warnSlot(f)...)
+	for _, p := range f.Publications {
+		add(p.Exists && p.Tables == 0 && !p.AllTables, fmt.Sprintf("the publication %q has no tables", p.Name), "ALTER PUBLICATION ... ADD TABLE ...")
+		add(p.Exists && !(p.Inserts && p.Updates && p.Deletes && p.Truncates), fmt.Sprintf("the publication %q leaves out %s", p.Name, p.leavesOut()),
+			"ALTER PUBLICATION ... SET (publish = 'insert, update, delete, truncate') if the lake is to have them")
+	}
+	if n := len(f.WithoutIdentity); n > 0 {
+		names := strings.Join(f.WithoutIdentity[:min(n, named)], ", ")
+		if n > named {
+			names += fmt.Sprintf(" and %d more", n-named)
+		}
+		ps = append(ps, Problem{What: "Postgres refuses UPDATE and DELETE on published tables without a replica identity: " + names,
+			Do: "add a primary key, or ALTER TABLE ... REPLICA IDENTITY FULL"})
+	}
+	return ps
+}
+
+func warnSlot(f Facts) []Problem {
+	s := f.Slot
+	if s == nil {
+		return nil
+	}
+	var ps []Problem
+	if s.WALStatus == "unreserved" {
+		ps = append(ps, Problem{What: fmt.Sprintf("the replication slot %q is about to be invalidated: WAL that it needs is removed at the next checkpoint", s.Name),
+			Do: "raise max_slot_wal_keep_size now (a reload is enough)"})
+	}
+	if s.Failover && f.SynchronizedStandbySlots == "" {
+		ps = append(ps, Problem{What: fmt.Sprintf("the replication slot %q survives a failover, but synchronized_standby_slots is empty", s.Name),
+			Do: "name the standby's physical slot there, or rows can reach the lake that a promoted standby does not have"})
+	}
+	if f.ServerVersion >= 170000 && !s.Failover && f.Standbys > 0 {
+		ps = append(ps, Problem{What: fmt.Sprintf("the server has standbys, and the replication slot %q does not survive a failover", s.Name),
+			Do: "make the slot with failover = true and let the standby synchronize it"})
+	}
+	return ps
+}

@@ -1,0 +1,154 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// Config says which slot of which server to read, and how.
+type Config struct {
+	// ConnString is a URL (postgres://...) or keyword/value string. libpq's
+	// environment variables and files fill in what it leaves out. It may hold a
+	// password and is never printed.
+	ConnString string
+	// Pipeline names the connections (application_name tidemark/<pipeline>).
+	// Empty: the slot's name is used.
+	Pipeline string
+	// Slot is the name of the logical replication slot.
+	Slot string
+	// Publications are the publications to read, at least one for Start.
+	Publications []string
+	// ShutdownGrace is how long the ack may stand still while the server keeps
+	// asking before the session asks whether the server is shutting down.
+	// Default 3 s.
+	ShutdownGrace time.Duration
+	// Probe makes an ordinary connection and closes it again; its error, or nil,
+	// tells whether the server still lets new sessions in. Default: with
+	// ConnString. Tests set it.
+	Probe func(context.Context) error
+}
+
+const (
+	defaultShutdownGrace = 3 * time.Second
+	// connectBound limits a connection attempt when ConnString does not
+	// (connect_timeout) and the caller's context does not either.
+	connectBound = 15 * time.Second
+	// readBuffer is what one read from the socket takes at most. Postgres
+	// writes 8 KiB at a time; under load many of these wait in the kernel.
+	readBuffer = 128 << 10
+)
+
+// slotName is what Postgres allows (ReplicationSlotValidateName in
+// src/backend/replication/slot.c): so a checked name needs no quoting.
+var slotName = regexp.MustCompile(`^[a-z0-9_]{1,63}$`)
+
+// Validate says what is wrong with the configuration, all at once.
+func (c Config) Validate() error {
+	var errs []error
+	if _, err := c.parse(); err != nil {
+		errs = append(errs, err)
+	}
+	if !slotName.MatchString(c.Slot) {
+		errs = append(errs, fmt.Errorf("slot name %q: use 1 to 63 lower-case letters, digits and underscores", c.Slot))
+	}
+	for _, p := range c.Publications {
+		if p == "" {
+			errs = append(errs, errors.New("a publication has no name: give every publication a name"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parse reads the connection string. pgconn masks the password in its errors.
+func (c Config) parse() (*pgconn.Config, error) {
+	if strings.TrimSpace(c.ConnString) == "" {
+		return nil, errors.New("no connection string: give the source database's URL")
+	}
+	pc, err := pgconn.ParseConfig(c.ConnString)
+	if err != nil {
+		return nil, fmt.Errorf("read connection string: %w", err)
+	}
+	return pc, nil
+}
+
+// ordinary is the configuration of a connection for SQL.
+func (c Config) ordinary() (*pgconn.Config, error) {
+	pc, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	c.prepare(pc)
+	deleteFold(pc.RuntimeParams, "replication")
+	return pc, nil
+}
+
+// streaming is the configuration of the replication connection.
+func (c Config) streaming() (*pgconn.Config, error) {
+	pc, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	c.prepare(pc)
+	for name, value := range sessionSettings() {
+		deleteFold(pc.RuntimeParams, name)
+		pc.RuntimeParams[name] = value
+	}
+	deleteFold(pc.RuntimeParams, "replication")
+	pc.RuntimeParams["replication"] = "database"
+	pc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(newReader(r), w)
+	}
+	return pc, nil
+}
+
+func (c Config) prepare(pc *pgconn.Config) {
+	deleteFold(pc.RuntimeParams, "application_name")
+	name := c.Pipeline
+	if name == "" {
+		name = c.Slot
+	}
+	pc.RuntimeParams["application_name"] = "tidemark/" + name
+	if pc.ConnectTimeout == 0 {
+		pc.ConnectTimeout = connectBound
+	}
+	pc.DialFunc = dialer().DialContext
+}
+
+// grace is ShutdownGrace or its default.
+func (c Config) grace() time.Duration {
+	if c.ShutdownGrace > 0 {
+		return c.ShutdownGrace
+	}
+	return defaultShutdownGrace
+}
+
+// probe is Probe or its default.
+func (c Config) probe(ctx context.Context) error {
+	if c.Probe != nil {
+		return c.Probe(ctx)
+	}
+	pc, err := c.ordinary()
+	if err != nil {
+		return err
+	}
+	conn, err := pgconn.ConnectConfig(ctx, pc)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// deleteFold removes key in any spelling: Postgres' parameter names are not
+// case-sensitive, and two spellings of one would be applied in random order.
+func deleteFold(params map[string]string, key string) {
+	maps.DeleteFunc(params, func(k, _ string) bool { return strings.EqualFold(k, key) })
+}

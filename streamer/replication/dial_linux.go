@@ -1,0 +1,21 @@
+package replication
+
+import (
+	"strings"
+	"syscall"
+)
+
+// tcpUserTimeout is TCP_USER_TIMEOUT of tcp(7), in milliseconds.
+const tcpUserTimeout = 18
+
+// limitUnacknowledged lets the kernel give up on data that the peer has not
+// acknowledged for peerBound; its own limit is about 15 minutes.
+func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
+	if !strings.HasPrefix(network, "tcp") {
+		return nil
+	}
+	return c.Control(func(fd uintptr) {
+		// Best effort: without it a dead peer is only found later.
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(peerBound.Milliseconds()))
+	})
+}

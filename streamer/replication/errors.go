@@ -1,0 +1,182 @@
+package replication
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The reasons for which a server refuses a session or ends it. They come
+// wrapped in an *Error that says what to do.
+var (
+	// ErrSlotInUse: another connection reads the slot. Transient: a standby
+	// waits like this.
+	ErrSlotInUse = errors.New("replication slot in use")
+	// ErrSlotMissing: there is no slot of this name.
+	ErrSlotMissing = errors.New("replication slot missing")
+	// ErrSlotExists: CreateSlot found one of this name.
+	ErrSlotExists = errors.New("replication slot exists")
+	// ErrSlotInvalidated: the server has given up the WAL that the slot needs.
+	ErrSlotInvalidated = errors.New("replication slot invalidated")
+	// ErrSlotUnsuitable: the slot is of another plugin or database, or is one
+	// for two-phase commit.
+	ErrSlotUnsuitable = errors.New("replication slot unsuitable")
+	// ErrPublicationMissing: at the WAL position that is being read there was no
+	// publication of this name.
+	ErrPublicationMissing = errors.New("publication missing")
+	// ErrPublicationDiffers: CreatePublication found one with other tables.
+	ErrPublicationDiffers = errors.New("publication differs")
+	// ErrServerShutdown: the server is shutting down, or an administrator ended
+	// the connection. Transient.
+	ErrServerShutdown = errors.New("server shut down")
+	// ErrInRecovery: the server is a standby, or has not been promoted yet.
+	// Transient, since it may be.
+	ErrInRecovery = errors.New("server in recovery")
+	// ErrVersion: the server is older than 15.
+	ErrVersion = errors.New("server version unsupported")
+	// ErrSettings: a pinned setting did not take hold.
+	ErrSettings = errors.New("session settings not in force")
+	// ErrClosed: the session was closed by its owner.
+	ErrClosed = errors.New("session closed")
+)
+
+// Error is a reason together with a sentence for people.
+type Error struct {
+	// Kind is one of the sentinel errors of this package.
+	Kind error
+	// Text says what happened, where, and what to do.
+	Text string
+	// Cause is what the server or the network said; nil if nothing was said.
+	Cause error
+}
+
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return e.Text
+	}
+	return e.Text + ": " + e.Cause.Error()
+}
+
+// Unwrap gives the reason and the cause to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// phase is what a session was doing when the server reported an error. It tells
+// apart errors that share a code: 42704 is a slot before the stream and a
+// publication in it. (The text would tell too, but comes in lc_messages.)
+type phase int
+
+const (
+	connecting phase = iota
+	starting
+	streaming
+)
+
+// classify turns what the server or the network said into an *Error where this
+// package knows the reason, and returns it unchanged otherwise.
+func (s *Session) classify(during phase, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	slot := s.cfg.Slot
+	switch code := pg.Code; {
+	case code == "55006":
+		return &Error{Kind: ErrSlotInUse, Cause: err,
+			Text: fmt.Sprintf("replication slot %q is read by another connection: this one takes over when that ends", slot)}
+	case code == "42704" && during == starting:
+		return slotMissing(slot, err)
+	case code == "42704" && during == streaming:
+		return publicationMissing(s.cfg.Publications, err)
+	case code == "58P01" && during != connecting, code == "55000" && during != connecting && saysInvalidated(pg):
+		return slotInvalidated(slot, err)
+	case code == "57P01", code == "57P02", code == "57P03", code == "57P05":
+		return &Error{Kind: ErrServerShutdown, Cause: err,
+			Text: "the server is shutting down or starting, or an administrator ended the connection; what was not confirmed comes again"}
+	case code == "42501" && during == connecting:
+		return fmt.Errorf("the role may not open a replication connection: ALTER ROLE ... REPLICATION (on RDS: GRANT rds_replication TO ...): %w", err)
+	}
+	return err
+}
+
+func saysInvalidated(pg *pgconn.PgError) bool {
+	text := pg.Message + " " + pg.Detail
+	return strings.Contains(text, "invalidated") || strings.Contains(text, "can no longer")
+}
+
+func slotMissing(slot string, cause error) error {
+	return &Error{Kind: ErrSlotMissing, Cause: cause, Text: fmt.Sprintf(
+		"replication slot %q does not exist: if this pipeline is new, run tidemark setup; if it is not, the slot was dropped or the server was replaced by one that does not have it, and rows committed since the last ack are not in the lake", slot)}
+}
+
+func slotInvalidated(slot string, cause error) error {
+	return &Error{Kind: ErrSlotInvalidated, Cause: cause, Text: fmt.Sprintf(
+		"replication slot %q was invalidated: the server has removed WAL that it still needed, so rows committed since the last ack cannot be read any more; raise max_slot_wal_keep_size and make a new slot", slot)}
+}
+
+func publicationMissing(names []string, cause error) error {
+	return &Error{Kind: ErrPublicationMissing, Cause: cause, Text: fmt.Sprintf(
+		"a publication of %s did not exist at the WAL position that is being read: it was made after the slot, or dropped and made again; it does not help to make it now, since Postgres reads the catalog as it was at that position",
+		strings.Join(names, ", "))}
+}
+
+// IsShuttingDown says whether err is a server's way of saying that it is
+// shutting down (or not up yet): SQLSTATE 57P01 admin_shutdown, 57P02
+// crash_shutdown or 57P03 cannot_connect_now.
+func IsShuttingDown(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	return pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P03"
+}
+
+// Transient says whether it makes sense to connect again, with backoff, after
+// err ended a session or kept one from being opened. False means that a person
+// has to do something first, or that the session's owner ended it.
+func Transient(err error) bool {
+	var (
+		pg          *pgconn.PgError
+		parse       *pgconn.ParseConfigError
+		authority   x509.UnknownAuthorityError
+		host        x509.HostnameError
+		certificate x509.CertificateInvalidError
+	)
+	switch {
+	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
+		return false
+	case errors.Is(err, ErrSlotInUse), errors.Is(err, ErrServerShutdown), errors.Is(err, ErrInRecovery):
+		return true
+	case errors.Is(err, ErrSlotMissing), errors.Is(err, ErrSlotExists), errors.Is(err, ErrSlotInvalidated),
+		errors.Is(err, ErrSlotUnsuitable), errors.Is(err, ErrPublicationMissing), errors.Is(err, ErrPublicationDiffers),
+		errors.Is(err, ErrVersion), errors.Is(err, ErrSettings):
+		return false
+	case errors.As(err, &parse), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &certificate):
+		return false
+	case errors.As(err, &pg):
+		return transientCode(pg.Code)
+	}
+	return true // the network
+}
+
+// transientCode knows the classes of Appendix A of the PostgreSQL documentation
+// that pass by themselves: connection, transaction rollback, insufficient
+// resources, object in use, operator intervention, system and internal errors.
+func transientCode(code string) bool {
+	if len(code) != 5 {
+		return true
+	}
+	switch code[:2] {
+	case "08", "40", "53", "57", "58", "XX":
+		return true
+	}
+	return code == "55006"
+}

@@ -1,0 +1,377 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+)
+
+// closeBound limits Close when its context does not.
+const closeBound = 3 * time.Second
+
+// System is what the server says of itself.
+type System struct {
+	// SystemID is the system identifier, a decimal number.
+	SystemID string
+	// Timeline is the server's current one.
+	Timeline change.Timeline
+	// WALEnd is the flushed end of the WAL when the session was opened.
+	WALEnd change.LSN
+	// Database that the session is connected to.
+	Database string
+	// ServerVersion as in server_version_num: 150004 is 15.4.
+	ServerVersion int
+}
+
+// Session is one replication connection. Open, Start and History belong to one
+// goroutine, and Receive to one; NoteEnd, SetAck and the getters may be called
+// from anywhere at any time. Close may be called from anywhere once Start has
+// returned, or instead of Start.
+type Session struct {
+	cfg    Config
+	log    *slog.Logger
+	system System
+	pid    uint32
+	// timeout is the wal_sender_timeout in force for this connection.
+	timeout time.Duration
+
+	// pg is the connection until Start hands it over to conn and front, which
+	// are nil before. Reads from conn go through front and belong to whoever
+	// holds reading; writes belong to the sender goroutine.
+	pg        *pgconn.PgConn
+	conn      net.Conn
+	front     *pgproto3.Frontend
+	reading   sync.Mutex
+	confirmed change.LSN
+	// takes counts the entries into Receive and the returns from it: it is odd
+	// while a Receive is under way.
+	takes atomic.Uint64
+
+	// wake tells the sender that a report may be due earlier than it thinks, and
+	// suspect that the server may be shutting down.
+	wake, suspect chan struct{}
+	// failed is closed when failure is set. That ends the sender, which closes
+	// sent.
+	failed, sent chan struct{}
+	closing      sync.Once
+	closed       error
+
+	mu       sync.Mutex
+	feedback *Feedback
+	watch    shutdownWatch
+	// failure is why the session has ended; set once.
+	failure error
+	// closeBy limits all writes once Close was called.
+	closeBy time.Time
+}
+
+// Open connects and pins the session's settings. It refuses a server that is
+// older than 15 or in recovery. ctx bounds the opening only.
+func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open replication connection: %w", err)
+	}
+	pc, err := cfg.streaming()
+	if err != nil {
+		return nil, fmt.Errorf("open replication connection: %w", err)
+	}
+	s := &Session{cfg: cfg, log: log, wake: make(chan struct{}, 1), suspect: make(chan struct{}, 1),
+		failed: make(chan struct{}), sent: make(chan struct{}), feedback: NewFeedback(0, 0, time.Time{})}
+	if s.pg, err = pgconn.ConnectConfig(ctx, pc); err != nil {
+		return nil, fmt.Errorf("open replication connection: %w", s.classify(connecting, err))
+	}
+	s.pid = s.pg.PID()
+	if err := s.identify(ctx); err != nil {
+		_ = s.pg.Close(ctx)
+		return nil, fmt.Errorf("open replication connection to database %s: %w", pc.Database, s.classify(connecting, err))
+	}
+	return s, nil
+}
+
+// identify asks who the server is and makes it the right one.
+func (s *Session) identify(ctx context.Context) error {
+	row, err := queryRow(ctx, s.pg, `SELECT current_setting('server_version_num'), pg_is_in_recovery(),
+		(SELECT setting FROM pg_catalog.pg_settings WHERE name = 'wal_sender_timeout')`, 3)
+	if err != nil {
+		return fmt.Errorf("read server version: %w", err)
+	}
+	version, err := strconv.Atoi(row[0])
+	if err != nil {
+		return fmt.Errorf("read server version: %w", err)
+	}
+	if version < minVersion {
+		return &Error{Kind: ErrVersion, Text: unsupportedVersion(version)}
+	}
+	if row[1] == "t" {
+		return &Error{Kind: ErrInRecovery, Text: "the server is in recovery (a standby): connect to the primary, or promote it"}
+	}
+	millis, err := strconv.Atoi(row[2])
+	if err != nil {
+		return fmt.Errorf("read wal_sender_timeout: %w", err)
+	}
+	s.timeout = time.Duration(millis) * time.Millisecond
+	if version >= 170000 {
+		// Decoding runs in a transaction, which a full ring can hold up for long.
+		if _, err := s.pg.Exec(ctx, "SET transaction_timeout = 0").ReadAll(); err != nil {
+			return fmt.Errorf("set transaction_timeout: %w", err)
+		}
+	}
+	if err := verifyPinned(ctx, s.pg); err != nil {
+		return err
+	}
+	id, err := pglogrepl.IdentifySystem(ctx, s.pg)
+	if err != nil {
+		return fmt.Errorf("identify system: %w", err)
+	}
+	s.system = System{SystemID: id.SystemID, Timeline: change.Timeline(id.Timeline), WALEnd: change.LSN(id.XLogPos),
+		Database: id.DBName, ServerVersion: version}
+	return nil
+}
+
+// System is what the server said of itself when the session was opened.
+func (s *Session) System() System { return s.system }
+
+// PID is the process ID of the server's walsender, to be compared with the
+// slot's active_pid.
+func (s *Session) PID() uint32 { return s.pid }
+
+// WALSenderTimeout is the timeout in force for this connection; zero is none.
+func (s *Session) WALSenderTimeout() time.Duration { return s.timeout }
+
+// ConfirmedFlush is the slot's confirmed_flush_lsn as Start found it: where the
+// stream begins.
+func (s *Session) ConfirmedFlush() change.LSN { return s.confirmed }
+
+// History reads the history of the server's timeline. Only before Start.
+func (s *Session) History(ctx context.Context) (History, error) {
+	if s.system.Timeline <= 1 {
+		// The first timeline has no history file.
+		return History{Current: s.system.Timeline}, nil
+	}
+	file, err := pglogrepl.TimelineHistory(ctx, s.pg, int32(s.system.Timeline))
+	if err != nil {
+		return History{}, fmt.Errorf("read history of timeline %d: %w", s.system.Timeline, err)
+	}
+	return ParseHistory(s.system.Timeline, file.Content)
+}
+
+// Start asks for the slot's changes, from the slot's own position on. After an
+// error the session is good for nothing but Close.
+func (s *Session) Start(ctx context.Context) error {
+	if s.conn != nil {
+		return errors.New("start replication: it was started already")
+	}
+	if len(s.cfg.Publications) == 0 {
+		return errors.New("start replication: no publication is configured: name at least one")
+	}
+	if err := s.inspectSlot(ctx); err != nil {
+		return fmt.Errorf("start replication: %w", s.classify(starting, err))
+	}
+	// 0/0 is the slot's confirmed_flush_lsn (CreateDecodingContext in
+	// src/backend/replication/logical/logical.c).
+	err := pglogrepl.StartReplication(ctx, s.pg, s.cfg.Slot, 0, pglogrepl.StartReplicationOptions{
+		Mode:       pglogrepl.LogicalReplication,
+		PluginArgs: []string{"proto_version '1'", "messages 'true'", "publication_names " + literal(identifiers(s.cfg.Publications))},
+	})
+	if err != nil {
+		return fmt.Errorf("start replication: %w", s.classify(starting, err))
+	}
+	// From here on reads and writes are two goroutines' business, which pgconn
+	// does not know of.
+	raw, err := s.pg.Hijack()
+	if err != nil {
+		return fmt.Errorf("start replication: %w", err)
+	}
+	s.conn, s.front = raw.Conn, raw.Frontend
+	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("start replication: %w", err)
+	}
+
+	s.mu.Lock()
+	acked := s.feedback.ack
+	s.feedback = NewFeedback(s.confirmed, s.timeout, time.Now())
+	s.feedback.Ack(acked)
+	s.watch = shutdownWatch{grace: s.cfg.grace()}
+	s.mu.Unlock()
+	go s.send()
+	return nil
+}
+
+// inspectSlot reads the slot's position, and refuses a slot that the stream
+// cannot be read from.
+func (s *Session) inspectSlot(ctx context.Context) error {
+	// The name was checked: it needs no quoting.
+	rows, err := queryRows(ctx, s.pg, `SELECT plugin, database, two_phase, wal_status, confirmed_flush_lsn, slot_type
+		FROM pg_catalog.pg_replication_slots WHERE slot_name = '`+s.cfg.Slot+`'`, 6)
+	if err != nil {
+		return fmt.Errorf("read slot: %w", err)
+	}
+	if len(rows) == 0 {
+		return slotMissing(s.cfg.Slot, nil)
+	}
+	plugin, database, twoPhase, status, confirmed, kind := rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4], rows[0][5]
+	if status == walLost {
+		return slotInvalidated(s.cfg.Slot, nil)
+	}
+	if text := unsuitable(s.cfg.Slot, kind, plugin, database, s.system.Database, twoPhase == "t"); text != "" {
+		return &Error{Kind: ErrSlotUnsuitable, Text: text}
+	}
+	if s.confirmed, err = change.ParseLSN(confirmed); err != nil {
+		return fmt.Errorf("read slot: %w", err)
+	}
+	return nil
+}
+
+// NoteEnd notes the end LSN of a commit that came on this connection: up to
+// there an ack may be reported. Keepalive ends are noted by Receive.
+func (s *Session) NoteEnd(end change.LSN) { s.advance(func(f *Feedback) { f.Received(end) }) }
+
+// SetAck says that everything below lsn is in the lake for good. A lower value
+// than before is ignored. It may be set before Start.
+func (s *Session) SetAck(lsn change.LSN) { s.advance(func(f *Feedback) { f.Ack(lsn) }) }
+
+// advance changes the feedback and wakes the sender if a report has become due
+// earlier by it.
+func (s *Session) advance(apply func(*Feedback)) {
+	s.mu.Lock()
+	before := s.feedback.Due()
+	apply(s.feedback)
+	earlier := s.feedback.Due().Before(before)
+	s.mu.Unlock()
+	if earlier {
+		signal(s.wake)
+	}
+}
+
+// signal never waits: a signal that was not taken yet stands for this one too.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Failed is closed when the session has ended by itself; Receive returns why.
+// It is also closed by Close.
+func (s *Session) Failed() <-chan struct{} { return s.failed }
+
+// fail ends the session with a reason, unless it has one already. What the
+// server still had to say is read for a moment longer: it may be the reason of
+// the reason.
+func (s *Session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return
+	}
+	s.failure = err
+	close(s.failed)
+	if errors.Is(err, ErrServerShutdown) {
+		_ = s.conn.Close()
+		return
+	}
+	_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
+}
+
+// reason is why the session has ended; nil while it has not.
+func (s *Session) reason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+// Close reports the final status and ends the session: Receive returns
+// ErrClosed. It waits, within ctx and at most 3 s, until the server has let go
+// of the slot, so that the next session can have it at once. The error says
+// that the final status may not have arrived; the session is closed
+// nevertheless. Later calls return the first one's error.
+func (s *Session) Close(ctx context.Context) error {
+	s.closing.Do(func() { s.closed = s.close(ctx) })
+	return s.closed
+}
+
+func (s *Session) close(ctx context.Context) error {
+	if s.conn == nil {
+		close(s.failed)
+		return s.pg.Close(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeBound)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+
+	s.mu.Lock()
+	alive := s.failure == nil
+	if alive {
+		s.failure = ErrClosed
+		close(s.failed)
+	}
+	s.closeBy = deadline
+	_ = s.conn.SetWriteDeadline(deadline) // also of a write that is under way
+	s.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Now()) })()
+
+	_ = s.conn.SetReadDeadline(time.Now()) // ends a Receive that is under way
+	<-s.sent
+
+	err := errors.Join(s.farewell(alive, deadline), s.conn.Close())
+	if alive && err != nil {
+		return fmt.Errorf("close replication connection: %w", err)
+	}
+	return nil
+}
+
+// farewell sends the final status and the end of the session, and reads what
+// the server still sends, until it hangs up. Without the reading, what was not
+// read yet would make the kernel reset the connection, and the status with it.
+func (s *Session) farewell(alive bool, deadline time.Time) error {
+	if !alive {
+		return nil
+	}
+	s.mu.Lock()
+	status := s.feedback.Take(time.Now())
+	s.mu.Unlock()
+	last, err := (&pgproto3.Terminate{}).Encode(encodeStatus(status, time.Now()))
+	if err != nil {
+		return err
+	}
+	if _, err := s.conn.Write(last); err != nil {
+		return fmt.Errorf("send final status %s: %w", status.Flushed, err)
+	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if err := s.conn.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, s.conn); err != nil {
+		s.log.Debug("the server has not hung up yet", "error", err)
+	}
+	return nil
+}
+
+// identifiers is the list form of publication_names: each name in double
+// quotes.
+func identifiers(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = pgx.Identifier{n}.Sanitize()
+	}
+	return strings.Join(quoted, ",")
+}
+
+// literal quotes a string of a replication command.
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
