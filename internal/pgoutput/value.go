@@ -104,7 +104,7 @@ func appendValue(dst []byte, cl class, text []byte) ([]byte, error) {
 // "-infinity" hold no space and stay; " BC" stays behind.
 func appendTimestamp(dst, text []byte, tz bool) []byte {
 	i := bytes.IndexByte(text, ' ')
-	if i < 0 {
+	if i < 0 || !isTimestamp(text) {
 		return appendString(dst, text)
 	}
 	start := len(dst)
@@ -125,4 +125,17 @@ func appendTimestamp(dst, text []byte, tz bool) []byte {
 		dst = append(dst, era...)
 	}
 	return append(dst, '"')
+}
+
+// isTimestamp says whether text is made of what timestamps in ISO style are made
+// of, none of which JSON escapes.
+func isTimestamp(text []byte) bool {
+	for _, c := range text {
+		switch {
+		case '0' <= c && c <= ':', c == '-', c == '+', c == '.', c == ' ', c == 'B', c == 'C':
+		default:
+			return false
+		}
+	}
+	return true
 }
