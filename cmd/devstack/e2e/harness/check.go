@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/lakecheck"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/load"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/tally"
+)
+
+// Lake is the lake's folder, as DuckDB reads it.
+func (h *Harness) Lake() *lakecheck.Lake { return h.lake }
+
+// SlotActive says whether somebody reads from the slot.
+func (h *Harness) SlotActive() bool {
+	h.t.Helper()
+	return Scalar[bool](h, "select active from pg_replication_slots where slot_name = $1", h.Settings.Slot())
+}
+
+// Ack is the slot's confirmed_flush_lsn.
+func (h *Harness) Ack() string {
+	h.t.Helper()
+	return Scalar[string](h, "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = $1", h.Settings.Slot())
+}
+
+// WaitAck waits until everything that is committed by now is acknowledged. It
+// fails the test when the streamer's processes have all ended.
+func (h *Harness) WaitAck() { h.t.Helper(); h.WaitAckFor(Bound) }
+
+// WaitAckFor is WaitAck with another bound.
+func (h *Harness) WaitAckFor(bound time.Duration) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.ctx, bound)
+	defer cancel()
+	conn := h.Conn()
+	end, err := pipeline.End(ctx, conn)
+	if err == nil {
+		err = pipeline.WaitAck(ctx, conn, h.Settings.Slot(), end, nil)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// RowsInLake counts the lake's rows.
+func (h *Harness) RowsInLake() tally.Counts {
+	h.t.Helper()
+	got, err := h.lake.Rows(h.ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return got
+}
+
+// LakeHas fails the test unless the lake has exactly these rows of each kind,
+// every position once and every row in its day's folder, and tidemark verify is
+// content.
+func (h *Harness) LakeHas(want tally.Counts) {
+	h.t.Helper()
+	h.fail(want.Differences(h.RowsInLake()), "rows in the lake differ from rows committed")
+	h.Sound()
+}
+
+// Sound fails the test unless every position is in the lake once, every row in
+// its day's folder, and tidemark verify is content.
+func (h *Harness) Sound() {
+	h.t.Helper()
+	lines, err := h.lake.Repeated(h.ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.fail(lines, "positions are in the lake more than once")
+	if lines, err = h.lake.Misplaced(h.ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	h.fail(lines, "rows lie in another day's folder")
+	if r := h.Verb("verify"); r.Code != 0 {
+		h.t.Errorf("tidemark verify ended with status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+}
+
+// SameAsPostgres fails the test unless replaying the lake gives the tables as
+// they stand; without names, those of package load.
+func (h *Harness) SameAsPostgres(tables ...string) {
+	h.t.Helper()
+	if len(tables) == 0 {
+		tables = load.Tables()
+	}
+	lines, err := h.lake.Compare(h.ctx, h.Conn(), tables...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.fail(lines, "replaying the lake does not give the tables of Postgres")
+}
+
+func (h *Harness) fail(lines []string, what string) {
+	h.t.Helper()
+	if len(lines) > 0 {
+		h.t.Errorf("%s:\n  %s", what, strings.Join(lines, "\n  "))
+	}
+}
