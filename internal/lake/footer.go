@@ -34,17 +34,17 @@ func (l *Lake) ReadMetadata(ctx context.Context, key string) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, fmt.Errorf("read metadata: %w", err)
 	}
-	return l.readMetadata(ctx, info)
+	m, err := l.readMetadata(ctx, info)
+	if err != nil {
+		return Metadata{}, fmt.Errorf("read metadata of %s: %w", key, err)
+	}
+	return m, nil
 }
 
 func (l *Lake) readMetadata(ctx context.Context, info Info) (Metadata, error) {
-	m, err := readFooter(info.Size, func(offset, length int64) ([]byte, error) {
+	return readFooter(info.Size, func(offset, length int64) ([]byte, error) {
 		return l.store.GetRange(ctx, info.Key, offset, length)
 	})
-	if err != nil {
-		return Metadata{}, fmt.Errorf("read metadata of %s: %w", info.Key, err)
-	}
-	return m, nil
 }
 
 // readFooter reads the metadata of a file of the given size through read.

@@ -6,18 +6,21 @@ import (
 	"fmt"
 )
 
-// readRecord reads a small JSON record into v, and returns its ETag. Fields
-// that v does not know are passed over: a newer Tidemark may write more.
+// readRecord reads a small JSON record into v, and returns its ETag.
 func (l *Lake) readRecord(ctx context.Context, key string, v any) (string, error) {
 	body, etag, err := l.store.Get(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := decodeRecord(body, v); err != nil {
 		return "", fmt.Errorf("%s/%s: %w: it is damaged or not Tidemark's; do not delete it before you know why", l.url, key, err)
 	}
 	return etag, nil
 }
+
+// decodeRecord passes over fields that v does not know: a newer Tidemark may
+// write more.
+func decodeRecord(body []byte, v any) error { return json.Unmarshal(body, v) }
 
 func encodeRecord(v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")

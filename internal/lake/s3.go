@@ -171,11 +171,11 @@ func (s *S3) GetRange(ctx context.Context, key string, offset, length int64) ([]
 		return nil, s.fail(ctx, "read", key, err)
 	}
 	defer out.Body.Close()
+	if got := aws.ToInt64(out.ContentLength); got != length {
+		return nil, s.fail(ctx, "read", key, fmt.Errorf("got %d of %d bytes from %d on: %w", got, length, offset, io.ErrUnexpectedEOF))
+	}
 	b := make([]byte, length)
-	if n, err := io.ReadFull(out.Body, b); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, s.fail(ctx, "read", key, fmt.Errorf("got %d of %d bytes from %d on: %w", n, length, offset, io.ErrUnexpectedEOF))
-		}
+	if _, err := io.ReadFull(out.Body, b); err != nil {
 		return nil, s.fail(ctx, "read", key, &bodyError{err})
 	}
 	return b, nil

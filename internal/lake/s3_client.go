@@ -87,7 +87,8 @@ func (e *timeoutError) Error() string {
 func (e *timeoutError) Timeout() bool { return true }
 
 // bodyError: the connection broke, or was too slow, while an answer was read.
+// It does not wrap its cause, since an io.ErrUnexpectedEOF of the connection is
+// not one of the object.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return "the answer broke off: " + e.err.Error() }
-func (e *bodyError) Unwrap() error { return e.err }

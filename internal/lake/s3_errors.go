@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -46,11 +47,13 @@ func (s *S3) fail(ctx context.Context, op, key string, err error) error {
 		e.Hint = "check the lake's endpoint and region, and the network between"
 		e.Err = rootCause(err)
 	}
-	switch e.Kind {
-	case Missing:
+	switch {
+	case e.Kind == Missing:
 		e.Err = ErrNotFound
-	case Precondition:
+	case e.Kind == Precondition:
 		e.Err = ErrPrecondition
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		e.Kind, e.Hint, e.Err = Unknown, "", fmt.Errorf("the object is smaller: %w", io.ErrUnexpectedEOF)
 	}
 	return e
 }

@@ -1,0 +1,83 @@
+package lake
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteText prints the report for people: whose lake it is, rows per day, then
+// one line per finding, and last one line that says whether all is well.
+func (r Report) WriteText(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "Lake      %s\n", r.Lake)
+	if id := r.Identity; id != nil {
+		fmt.Fprintf(out, "Pipeline  %s, Postgres system %s, from %s on timeline %d\n", id.Pipeline, id.SystemID, id.StartLSN, id.Timeline)
+	}
+	if a := r.Ack; a != nil {
+		fmt.Fprintf(out, "Ack       %s, last position %s, written %s\n", a.Ack, a.Last, a.At.UTC().Format(time.RFC3339))
+	}
+	for _, c := range r.Chains {
+		fmt.Fprintf(out, "Chain     %s: %d rows in %d objects", c.Pipeline, c.Rows, c.Objects)
+		if c.Objects > 0 {
+			fmt.Fprintf(out, ", from %s to %s", c.First, c.Last)
+		}
+		fmt.Fprintln(out)
+		if c.Gaps > 0 {
+			fmt.Fprintf(out, "          %d recorded gaps\n", c.Gaps)
+		}
+		if c.InFlight > 0 {
+			fmt.Fprintf(out, "          %d objects in flight: stored and not acknowledged yet", c.InFlight)
+			if c.Islands > 0 {
+				fmt.Fprintf(out, ", with %d holes between them that are still being uploaded", c.Islands)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	if len(r.Days) > 0 {
+		fmt.Fprintln(out)
+		r.writeDays(out)
+	}
+	fmt.Fprintln(out)
+	for _, f := range r.Findings {
+		fmt.Fprintf(out, "%-10s %s %s\n", f.Kind, f.Key, f.Text)
+	}
+	total := int64(0)
+	for _, n := range r.Counts {
+		total += n
+	}
+	if more := total - int64(len(r.Findings)); more > 0 {
+		fmt.Fprintf(out, "... and %d more findings\n", more)
+	}
+	switch {
+	case !r.OK():
+		fmt.Fprintf(out, "Not well: %d findings.\n", total)
+	case r.Ack == nil:
+		fmt.Fprintln(out, "Well: the lake is empty, and nothing was acknowledged.")
+	default:
+		fmt.Fprintln(out, "Well: every acknowledged change is in the lake, once.")
+	}
+	return out.Flush()
+}
+
+func (r Report) writeDays(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(day any, d DayReport) {
+		note := ""
+		if d.Quarantined > 0 {
+			note = fmt.Sprintf("%d in quarantine (%d rows)", d.Quarantined, d.QuarantinedRows)
+		}
+		fmt.Fprintf(t, "%v\t%d\t%d\t%d\t %s\n", day, d.Rows, d.Objects, d.Bytes, note)
+	}
+	fmt.Fprintln(t, "Day\tRows\tObjects\tBytes\t")
+	total := DayReport{Objects: r.Objects, Rows: r.Rows, Bytes: r.Bytes}
+	for _, d := range r.Days {
+		line(d.Day, d)
+		total.Quarantined += d.Quarantined
+		total.QuarantinedRows += d.QuarantinedRows
+	}
+	line("Total", total)
+	t.Flush()
+}
