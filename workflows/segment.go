@@ -28,7 +28,7 @@ func Segment(ctx workflow.Context, in SegmentInput) (SegmentResult, error) {
 		sources: workflow.GetSignalChannelWithOptions(ctx, SourceSignal, workflow.SignalChannelOptions{Description: "The rows are now at another streamer."}),
 		state:   Uploading,
 		// After a reset the run has another ID than the one that it began with.
-		scheduled: in.Again || info.OriginalRunID != info.WorkflowExecution.RunID,
+		scheduled: in.Again || info.OriginalRunID != "" && info.OriginalRunID != info.WorkflowExecution.RunID,
 	}
 	if err := r.handleUpdates(ctx); err != nil {
 		return SegmentResult{}, err
