@@ -5,25 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sort"
-	"strings"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
-	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
-	"github.com/tidemark-cdc/tidemark/workflows"
+	"github.com/tidemark-cdc/tidemark/internal/tracker"
+	"github.com/tidemark-cdc/tidemark/worker"
 )
-
-// minRetention is how long a namespace must remember a closed workflow: the
-// IDs of completed segments are what a replay is compared with first.
-const minRetention = 24 * time.Hour
 
 // pairs is an environment for the SDK's envconfig.
 type pairs []string
@@ -84,7 +77,7 @@ func lazyTemporal(c *config.Config, environ []string, logger *slog.Logger) (clie
 	if err != nil {
 		return nil, refused(err)
 	}
-	opts.Logger = log.NewStructuredLogger(calm(logger))
+	opts.Logger = worker.ClientLogger(calm(logger))
 	tc, err := client.NewLazyClient(opts)
 	if err != nil {
 		return nil, fmt.Errorf("make a Temporal client for %s: %w", opts.HostPort, err)
@@ -92,84 +85,87 @@ func lazyTemporal(c *config.Config, environ []string, logger *slog.Logger) (clie
 	return tc, nil
 }
 
-// temporalAdmin is what setup does in Temporal.
-type temporalAdmin struct {
-	client    client.Client
-	address   string
-	namespace string
-}
-
 // openTemporal connects to Temporal within ten seconds.
-func openTemporal(ctx context.Context, c *config.Config, environ []string, logger *slog.Logger) (*temporalAdmin, error) {
+func openTemporal(ctx context.Context, c *config.Config, environ []string, logger *slog.Logger) (client.Client, error) {
 	opts, _, err := temporalOptions(c, environ)
 	if err != nil {
 		return nil, err
 	}
-	opts.Logger = log.NewStructuredLogger(calm(logger))
+	opts.Logger = worker.ClientLogger(calm(logger))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	tc, err := client.DialContext(ctx, opts)
 	if err != nil {
-		return nil, fmt.Errorf("Temporal at %s cannot be reached: %w; set TEMPORAL_ADDRESS or temporal.address, and start Temporal", opts.HostPort, err)
+		return nil, fmt.Errorf("Temporal at %s cannot be reached: %w: start it, or set TEMPORAL_ADDRESS or temporal.address", opts.HostPort, err)
 	}
-	return &temporalAdmin{client: tc, address: opts.HostPort, namespace: opts.Namespace}, nil
+	return tc, nil
 }
 
-func (t *temporalAdmin) close() { t.client.Close() }
-
-// checkNamespace refuses a namespace that is not there or forgets too early.
-func (t *temporalAdmin) checkNamespace(ctx context.Context) error {
-	resp, err := t.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.namespace})
-	var notFound *serviceerror.NamespaceNotFound
-	if errors.As(err, &notFound) {
-		return fmt.Errorf("Temporal at %s has no namespace %q: make it with temporal operator namespace create --retention 72h %s, or set temporal.namespace", t.address, t.namespace, t.namespace)
-	}
-	if err != nil {
-		return fmt.Errorf("describe namespace %q at %s: %w", t.namespace, t.address, err)
-	}
-	if keep := resp.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); keep < minRetention {
-		return fmt.Errorf("namespace %q keeps closed workflows for %s, and a restart may need them for at least %s: run temporal operator namespace update --retention 72h %s", t.namespace, keep, minRetention, t.namespace)
-	}
-	return nil
-}
-
-// missingAttributes lists the search attributes that the namespace lacks,
-// sorted, and refuses those that exist with another type.
-func (t *temporalAdmin) missingAttributes(ctx context.Context) ([]string, error) {
-	resp, err := t.client.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: t.namespace})
-	if err != nil {
-		return nil, fmt.Errorf("list the search attributes of namespace %q: %w", t.namespace, err)
-	}
-	var missing, wrong []string
-	for name, want := range workflows.AttributeTypes() {
-		switch have, ok := resp.GetCustomAttributes()[name]; {
-		case !ok:
-			missing = append(missing, name)
-		case have != want:
-			wrong = append(wrong, fmt.Sprintf("%s is %s and should be %s", name, have, want))
+// awaitTemporal waits until Temporal answers, whatever it says, or ctx ends.
+// An outage is noted in h.
+func awaitTemporal(ctx context.Context, tc client.Client, h *health) error {
+	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+		call, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := tc.CheckHealth(call, &client.CheckHealthRequest{})
+		cancel()
+		if err == nil || answered(err) {
+			h.temporalOutage(time.Time{}, nil)
+			return nil
+		}
+		h.temporalOutage(time.Now(), err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
 		}
 	}
-	if len(wrong) > 0 {
-		sort.Strings(wrong)
-		return nil, fmt.Errorf("namespace %q has search attributes of another type: %s; use another namespace, or remove them with temporal operator search-attribute remove", t.namespace, strings.Join(wrong, ", "))
-	}
-	sort.Strings(missing)
-	return missing, nil
 }
 
-// addAttributes registers search attributes. That they exist is no error.
-func (t *temporalAdmin) addAttributes(ctx context.Context, names []string) error {
-	add := make(map[string]enumspb.IndexedValueType, len(names))
-	types := workflows.AttributeTypes()
-	for _, name := range names {
-		add[name] = types[name]
+// answered says whether an error is Temporal's own word, so that asking again
+// changes nothing.
+func answered(err error) bool {
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.InvalidArgument, codes.NotFound:
+		return true
 	}
-	_, err := t.client.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace: t.namespace, SearchAttributes: add,
-	})
-	var exists *serviceerror.AlreadyExists
-	if err != nil && !errors.As(err, &exists) {
-		return fmt.Errorf("register the search attributes %s in namespace %q: %w", strings.Join(names, ", "), t.namespace, err)
+	return false
+}
+
+// checkTemporal refuses a Temporal on which the pipeline cannot run.
+func checkTemporal(ctx context.Context, tr *tracker.Tracker) error {
+	problems := tr.Check(ctx)
+	if len(problems) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	return refused(&config.Invalid{Problems: problems})
+}
+
+func newTracker(c *config.Config, environ []string, tc client.Client, h *health, eager bool, logger *slog.Logger) (*tracker.Tracker, error) {
+	opts, _, err := temporalOptions(c, environ)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return tracker.New(tc, tracker.Config{
+		TaskQueue: c.Temporal.TaskQueue,
+		Namespace: opts.Namespace,
+		Eager:     eager,
+		OnOutage:  h.temporalOutage,
+		Logger:    logger,
+	}), nil
+}
+
+// checkNamespace refuses a namespace that is not there or forgets too early.
+func checkNamespace(ctx context.Context, tc client.Client, namespace string) error {
+	resp, err := tc.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	var notFound *serviceerror.NamespaceNotFound
+	switch {
+	case errors.As(err, &notFound):
+		return fmt.Errorf("Temporal has no namespace %s: make it with temporal operator namespace create --namespace %s --retention 72h, or set temporal.namespace", namespace, namespace)
+	case err != nil:
+		return fmt.Errorf("Temporal does not describe the namespace %s: %w", namespace, err)
+	}
+	if keep := resp.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); keep < tracker.MinRetention {
+		return fmt.Errorf("the namespace %s keeps closed workflows for %s, and a restart may need them for %s: run temporal operator namespace update --namespace %s --retention 72h", namespace, keep, tracker.MinRetention, namespace)
 	}
 	return nil
 }

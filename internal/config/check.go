@@ -177,31 +177,17 @@ func (k *checker) data(need Need) {
 		k.add("data.tls_client_ca", "workers can show a certificate only where the streamer has one: set data.tls_cert and data.tls_key")
 	}
 	if !isHostPort(d.Listen) {
-		k.add("data.listen", "want host:port, such as 127.0.0.1:7170")
+		k.add("data.listen", "want host:port, such as 0.0.0.0:7170")
 		return
 	}
-	if !isHostPort(d.Advertise) {
-		k.add("data.advertise", "want host:port, such as streamer.internal:7170")
-	}
-	if need&NeedData == 0 || IsLoopback(d.Listen) {
-		return
-	}
-	if !d.Insecure && (d.TLSCert == "" || d.TokenFile == "") {
+	if need&NeedData != 0 && !IsLoopback(d.Listen) && !d.Insecure && (d.TLSCert == "" || d.TokenFile == "") {
 		k.add("data.listen", "rows are served on an address other than loopback only with TLS and a token: set data.tls_cert, data.tls_key and data.token_file, or data.insecure if everyone on that network may read every row")
-	}
-	if host, _, _ := net.SplitHostPort(d.Advertise); host == "" || isUnspecified(host) {
-		k.add("data.advertise", "workers have to be told an address that they can reach: %s is none", d.Advertise)
 	}
 }
 
 func isHostPort(s string) bool {
 	_, port, err := net.SplitHostPort(s)
 	return err == nil && port != ""
-}
-
-func isUnspecified(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsUnspecified()
 }
 
 // IsLoopback says whether a host:port can be reached from this machine alone.

@@ -62,7 +62,7 @@ type Lake struct {
 	KMSKeyID string
 	// StorageClass of the objects. Default: the bucket's.
 	StorageClass string
-	// Timeout bounds one request. Default 1m.
+	// Timeout bounds one request, beyond what its bytes need. Default 30s.
 	Timeout time.Duration
 	// ConditionalWrites uses If-None-Match and If-Match; false only for stores
 	// that lack them. Default true.
@@ -120,9 +120,11 @@ type Worker struct {
 
 // Data is the data plane: how workers fetch rows from the streamer.
 type Data struct {
-	// Listen is where the streamer serves rows. Default 127.0.0.1:7170.
+	// Listen is where the streamer serves rows. Default 127.0.0.1:0, a free
+	// port of this machine: workers are told which.
 	Listen string
-	// Advertise is the host:port that workers are told. Default: Listen.
+	// Advertise is the host or host:port that workers are told. Default: the
+	// address that Listen was bound to, or this host's name.
 	Advertise string
 	// TLSCert and TLSKey are PEM files of the streamer's certificate.
 	TLSCert string

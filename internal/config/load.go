@@ -61,7 +61,6 @@ func (c *Config) derive() {
 		setDefault(&c.Temporal.TaskQueue, "tidemark-"+c.Pipeline)
 	}
 	setDefault(&c.Postgres.Publication, c.Postgres.Slot)
-	setDefault(&c.Data.Advertise, c.Data.Listen)
 }
 
 func setDefault(p *string, def string) {
@@ -133,12 +132,12 @@ func (l *loader) environment(environ []string) {
 }
 
 // notOurs says whether a TIDEMARK_ variable is not a setting, and rightly so:
-// it names the configuration file or the Postgres of the project's own tests,
+// it names the configuration file, or is the development stack's and its tests',
 // or Kubernetes put it there because a service is called tidemark or
 // tidemark-something (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
 func notOurs(name string) bool {
 	switch {
-	case name == "TIDEMARK_CONFIG", name == "TIDEMARK_POSTGRES18":
+	case name == "TIDEMARK_CONFIG", name == "TIDEMARK_POSTGRES18", strings.HasPrefix(name, "TIDEMARK_DEVSTACK_"):
 		return true
 	case strings.HasSuffix(name, "_SERVICE_HOST"), strings.Contains(name, "_SERVICE_PORT"):
 		return true

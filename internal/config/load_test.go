@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		"postgres.tables":           "",
 		"postgres.failover":         "false",
 		"temporal.task_queue":       "tidemark-my-orders",
-		"lake.timeout":              "1m",
+		"lake.timeout":              "30s",
 		"lake.path_style":           "",
 		"lake.conditional_writes":   "true",
 		"segment.max_rows":          "10000",
@@ -82,8 +82,8 @@ func TestDefaults(t *testing.T) {
 		"ring.max_bytes":            "256MiB",
 		"streamer.max_in_flight":    "64",
 		"streamer.shutdown_timeout": "1m",
-		"data.listen":               "127.0.0.1:7170",
-		"data.advertise":            "127.0.0.1:7170",
+		"data.listen":               "127.0.0.1:0",
+		"data.advertise":            "",
 		"data.insecure":             "false",
 		"log.format":                "auto",
 	} {
@@ -140,7 +140,7 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 		},
 		"rows on an open network": {
 			args: []string{"--data-listen=0.0.0.0:7170"}, need: NeedData,
-			want: []string{"data.listen (--data-listen): rows are served", "data.advertise (default): workers have to be told"},
+			want: []string{"data.listen (--data-listen): rows are served"},
 		},
 		"rows on an open network, in so many words": {
 			args: []string{"--data-listen=0.0.0.0:7170", "--data-insecure", "--data-advertise=streamer:7170"}, need: NeedData,

@@ -46,7 +46,7 @@ func settingsOf(c *Config) []setting {
 		{key: "lake.sse", value: stringValue{&c.Lake.SSE}, usage: "server-side encryption `mode`: AES256 or aws:kms"},
 		{key: "lake.kms_key_id", value: stringValue{&c.Lake.KMSKeyID}, usage: "`key` for aws:kms"},
 		{key: "lake.storage_class", value: stringValue{&c.Lake.StorageClass}, usage: "storage `class` of the objects"},
-		{key: "lake.timeout", value: durationValue{&c.Lake.Timeout}, def: "1m", usage: "`duration` that one request may take"},
+		{key: "lake.timeout", value: durationValue{&c.Lake.Timeout}, def: "30s", usage: "`duration` that one request may take, beyond what its bytes need"},
 		{key: "lake.conditional_writes", value: boolValue{&c.Lake.ConditionalWrites}, def: "true", usage: "use If-None-Match and If-Match; false only for stores that lack them"},
 
 		{key: "temporal.address", value: stringValue{&c.Temporal.Address}, usage: "`host:port` of Temporal (default: TEMPORAL_ADDRESS or the profile's)"},
@@ -66,8 +66,8 @@ func settingsOf(c *Config) []setting {
 		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "4", usage: "`number` of segments uploaded at once"},
 		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM"},
 
-		{key: "data.listen", value: stringValue{&c.Data.Listen}, def: "127.0.0.1:7170", usage: "`host:port` where the streamer serves rows to workers"},
-		{key: "data.advertise", value: stringValue{&c.Data.Advertise}, usage: "`host:port` that workers are told (default: data.listen)"},
+		{key: "data.listen", value: stringValue{&c.Data.Listen}, def: "127.0.0.1:0", usage: "`host:port` where the streamer serves rows to workers; port 0 is a free one"},
+		{key: "data.advertise", value: stringValue{&c.Data.Advertise}, usage: "`host` or host:port that workers are told (default: what data.listen was bound to)"},
 		{key: "data.tls_cert", value: stringValue{&c.Data.TLSCert}, usage: "PEM `file` of the streamer's certificate"},
 		{key: "data.tls_key", value: stringValue{&c.Data.TLSKey}, usage: "PEM `file` of its key"},
 		{key: "data.tls_client_ca", value: stringValue{&c.Data.TLSClientCA}, usage: "PEM `file` of authorities; workers must show a certificate of one"},

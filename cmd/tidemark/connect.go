@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/flight"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+// The functions below turn settings into each package's own Config.
+
+// openLake opens the lake; nothing is sent to the store.
+func openLake(ctx context.Context, c *config.Config) (*lake.Lake, error) {
+	l, err := lake.Open(ctx, lake.Config{
+		URL:          c.Lake.URL,
+		Endpoint:     c.Lake.Endpoint,
+		Region:       c.Lake.Region,
+		PathStyle:    c.Lake.PathStyle,
+		Checksum:     c.Lake.Checksum,
+		SSE:          c.Lake.SSE,
+		KMSKeyID:     c.Lake.KMSKeyID,
+		StorageClass: c.Lake.StorageClass,
+		Timeout:      c.Lake.Timeout,
+		Conditional:  &c.Lake.ConditionalWrites,
+	})
+	if err != nil {
+		return nil, refused(err)
+	}
+	return l, nil
+}
+
+func replicationConfig(c *config.Config) replication.Config {
+	url := c.Postgres.URL
+	if url == "" {
+		// Leaves everything to PGHOST, PGSERVICE and so on.
+		url = "postgres:///"
+	}
+	return replication.Config{
+		ConnString:   url,
+		Pipeline:     c.Pipeline,
+		Slot:         c.Postgres.Slot,
+		Publications: []string{c.Postgres.Publication},
+	}
+}
+
+func dataServerConfig(c *config.Config) flight.ServerConfig {
+	return flight.ServerConfig{
+		Listen:       c.Data.Listen,
+		Advertise:    c.Data.Advertise,
+		CertFile:     c.Data.TLSCert,
+		KeyFile:      c.Data.TLSKey,
+		ClientCAFile: c.Data.TLSClientCA,
+		TokenFile:    c.Data.TokenFile,
+		Insecure:     c.Data.Insecure,
+	}
+}
+
+func dataClientConfig(c *config.Config) flight.ClientConfig {
+	return flight.ClientConfig{
+		CAFile:    c.Data.TLSCA,
+		CertFile:  c.Data.TLSCert,
+		KeyFile:   c.Data.TLSKey,
+		TokenFile: c.Data.TokenFile,
+		Insecure:  c.Data.Insecure,
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/streamer"
+)
+
+// pageStatus is the body of /status, which tidemark status reads.
+type pageStatus struct {
+	Verb     string           `json:"verb"`
+	Version  string           `json:"version"`
+	Instance string           `json:"instance"`
+	Pipeline string           `json:"pipeline"`
+	Ready    bool             `json:"ready"`
+	Reasons  []string         `json:"reasons"`
+	Streamer *streamer.Status `json:"streamer,omitempty"`
+}
+
+// page is the service of health, status and metrics; without run if it is off.
+func (p *process) page(ctx context.Context) (service, error) {
+	addr, set := pageAddress(p.cfg, p.roles)
+	if addr == config.OpsOff {
+		return service{}, nil
+	}
+	ln, err := ops.Listen(ctx, addr, !set)
+	if err != nil {
+		return service{}, refused(err)
+	}
+	if !set && ln.Addr().String() != addr {
+		p.logger.Warn("the usual address of health, status and metrics is taken by another process; set ops.listen to have one that stays", "usual", addr, "listen", ln.Addr().String())
+	}
+	p.logger.Info("health, status and metrics are served", "listen", ln.Addr().String())
+	page := ops.Page{Ready: p.reasons, Status: func() any { return p.status() }, Metrics: p.metrics, Logger: p.logger}
+	return service{name: "the page of health, status and metrics", run: func(ctx context.Context) error { return page.Serve(ctx, ln) }}, nil
+}
+
+// pageAddress gives the address of the page, and whether somebody has set it.
+func pageAddress(c *config.Config, r roles) (addr string, set bool) {
+	switch {
+	case c.Ops.Listen != "":
+		return c.Ops.Listen, true
+	case r.streamer:
+		return defaultStreamerPage, false
+	}
+	return defaultWorkerPage, false
+}
+
+// reasons says why the process is not ready.
+func (p *process) reasons() []string {
+	list := p.health.reasons()
+	if p.streamer != nil {
+		if st := p.streamer.Status(); !st.Connected {
+			list = append(list, "the streamer is not connected to Postgres: "+st.State)
+		}
+	}
+	return list
+}
+
+func (p *process) status() pageStatus {
+	reasons := p.reasons()
+	s := pageStatus{
+		Verb: p.roles.String(), Version: readBuild().Version, Instance: p.instance, Pipeline: p.cfg.Pipeline,
+		Ready: len(reasons) == 0, Reasons: append([]string{}, reasons...),
+	}
+	if p.streamer != nil {
+		st := p.streamer.Status()
+		s.Streamer = &st
+	}
+	return s
+}
+
+// reading gives the streamer's status in numbers.
+func (p *process) reading() ops.Reading {
+	st := p.streamer.Status()
+	r := st.Ring
+	return ops.Reading{
+		Connected: st.Connected,
+		Changes: map[string]int64{
+			"dispatched": int64(r.Dispatched.Changes), "waiting": int64(r.Waiting.Changes),
+		},
+		Bytes: map[string]int64{
+			"dispatched": r.Dispatched.Bytes, "waiting": r.Waiting.Bytes, "free": r.Free.Bytes,
+		},
+		Segments: map[string]int64{
+			"running": int64(r.Segments - r.FinishedSegments), "finished": int64(r.FinishedSegments),
+		},
+		Ack:         st.AckRecorded,
+		Received:    st.Received.LSN,
+		FeedbackAge: -1,
+		Reconnects:  st.Reconnects,
+		Adopted:     st.Adopted,
+	}
+}

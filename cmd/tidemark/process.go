@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
+
+	"github.com/tidemark-cdc/tidemark/activities"
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/flight"
+	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/internal/tracker"
+	"github.com/tidemark-cdc/tidemark/streamer"
+	"github.com/tidemark-cdc/tidemark/streamer/ring"
+	"github.com/tidemark-cdc/tidemark/worker"
+)
+
+// roles says what a process is.
+type roles struct{ streamer, worker bool }
+
+func (r roles) String() string {
+	switch r {
+	case roles{streamer: true}:
+		return "streamer"
+	case roles{worker: true}:
+		return "worker"
+	}
+	return "run"
+}
+
+// The addresses of the page of health, status and metrics that nobody has set.
+const (
+	defaultStreamerPage = "127.0.0.1:7171"
+	defaultWorkerPage   = "127.0.0.1:7172"
+)
+
+// process puts together what a long-running verb runs.
+type process struct {
+	cfg      *config.Config
+	sys      system
+	roles    roles
+	instance string
+	logger   *slog.Logger
+	health   *health
+	metrics  *prometheus.Registry
+	client   client.Client
+	tracker  *tracker.Tracker
+	streamer *streamer.Streamer // nil without that role
+}
+
+// runProcess runs the parts that roles ask for until ctx ends, and stops them
+// in order: the streamer first, while workers can still fetch and finish.
+func runProcess(ctx context.Context, c *config.Config, sys system, r roles) error {
+	logger := newLogger(c, sys).With("pipeline", c.Pipeline)
+	p := &process{
+		cfg: c, sys: sys, roles: r, logger: logger,
+		instance: newInstance(),
+		health:   &health{},
+		metrics:  ops.NewRegistry(readBuild().Version),
+	}
+	logger.Info("starting", "verb", r.String(), "version", readBuild().Version, "instance", p.instance)
+	err := p.run(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		logger.Info("stopped", "reason", cause)
+	}
+	return err
+}
+
+func (p *process) run(ctx context.Context) (err error) {
+	lake, err := openLake(ctx, p.cfg)
+	if err != nil {
+		return err
+	}
+	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, p.logger); err != nil {
+		return err
+	}
+	defer p.client.Close()
+	eager := p.roles.streamer && p.roles.worker
+	if p.tracker, err = newTracker(p.cfg, p.sys.environ, p.client, p.health, eager, p.logger); err != nil {
+		return err
+	}
+
+	var services []service
+	at := segment.Location{Instance: p.instance}
+	var streaming service
+	if p.roles.streamer {
+		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{Tracker: p.tracker, Lake: lake, Logger: p.logger})
+		if err != nil {
+			return refused(err)
+		}
+		data, err := flight.NewServer(dataServerConfig(p.cfg), p.streamer.Source(), p.logger)
+		if err != nil {
+			return refused(err)
+		}
+		defer data.Close()
+		at.Address = data.Address()
+		services = append(services, service{name: "the data plane", run: data.Run})
+		streaming = service{name: "the streamer", run: func(ctx context.Context) error { return p.streamer.Run(ctx, at) }}
+		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, p.reading))
+	}
+	if p.roles.worker {
+		data, err := flight.NewClient(dataClientConfig(p.cfg), p.logger)
+		if err != nil {
+			return refused(err)
+		}
+		defer data.Close()
+		acts := &activities.Activities{
+			Source: func(loc segment.Location) (segment.Source, error) {
+				if p.streamer != nil && loc.Instance == p.instance {
+					return p.streamer.Source(), nil
+				}
+				return data.Source(loc)
+			},
+			Lake: lake, Logger: p.logger,
+		}
+		services = append(services, service{name: "the worker", run: func(ctx context.Context) error { return p.work(ctx, acts) }})
+	} else {
+		services = append(services, service{name: "the check of Temporal", run: p.check, mayEnd: true})
+	}
+	if streaming.run != nil {
+		services = append(services, streaming)
+	}
+	page, err := p.page(ctx)
+	if err != nil {
+		return err
+	}
+	if page.run != nil {
+		services = append([]service{page}, services...)
+	}
+	return runServices(ctx, services...)
+}
+
+// check waits for Temporal and refuses one that will not do.
+func (p *process) check(ctx context.Context) error {
+	if awaitTemporal(ctx, p.client, p.health) != nil {
+		return nil // told to stop
+	}
+	return checkTemporal(ctx, p.tracker)
+}
+
+// work runs the worker as soon as Temporal can be reached.
+func (p *process) work(ctx context.Context, acts *activities.Activities) error {
+	p.health.setWorker("waits for Temporal")
+	if err := p.check(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	p.health.setWorker("")
+	return worker.Run(ctx, worker.Config{
+		TaskQueue:   p.cfg.Temporal.TaskQueue,
+		Concurrency: int(p.cfg.Worker.Concurrency),
+		Drain:       orNone(p.cfg.Worker.DrainTimeout),
+	}, worker.Deps{Client: p.client, Activities: acts, Logger: p.logger})
+}
+
+// orNone turns a duration of zero, which our settings mean as it stands, into
+// the negative one that package worker means by none.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+func streamerConfig(c *config.Config) streamer.Config {
+	return streamer.Config{
+		Pipeline:    c.Pipeline,
+		Replication: replicationConfig(c),
+		Ring: ring.Config{
+			MaxBytes:     int64(c.Ring.MaxBytes),
+			SegmentRows:  int(c.Segment.MaxRows),
+			SegmentBytes: int64(c.Segment.MaxBytes),
+			MaxAge:       c.Segment.MaxAge,
+		},
+		MaxInFlight:     int(c.Streamer.MaxInFlight),
+		ShutdownTimeout: c.Streamer.ShutdownTimeout,
+	}
+}
+
+// newInstance names this process, as no other ever is: workers tell by it
+// whether they are in the streamer's own process.
+func newInstance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+func newSetup(sys system) *cobra.Command {
+	var dryRun bool
+	cmd := verb("setup", "Make publication, slot, search attributes and the lake's identity",
+		`Make what a pipeline needs: the publication and the replication slot in Postgres,
+the search attributes in Temporal, and the lake's identity, which ties the three
+together. Everything is checked before anything is changed; what is wrong is
+listed, and the exit status is 2. Running setup again changes nothing.`,
+		func(cmd *cobra.Command) error {
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
+			if err != nil {
+				return err
+			}
+			logger := newLogger(c, sys)
+			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: dryRun, logger: logger}
+			defer s.close()
+			if problems := s.prepare(cmd.Context(), sys.environ); len(problems) > 0 {
+				return refused(&config.Invalid{Problems: problems})
+			}
+			return s.run(cmd.Context())
+		})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be made, and make nothing")
+	return withSettings(cmd, "pipeline", "postgres", "lake-url", "lake-endpoint", "temporal")
+}
+
+// postgresAdmin is what setup does in Postgres; *replication.Admin implements
+// it.
+type postgresAdmin interface {
+	CreatePublication(ctx context.Context, name string, tables []string) (created bool, err error)
+	DropPublication(ctx context.Context, name string) (dropped bool, err error)
+	Inspect(ctx context.Context) (replication.Facts, error)
+	CreateSlot(ctx context.Context, name string, failover bool) (start change.LSN, err error)
+	DropSlot(ctx context.Context, name string) (dropped bool, err error)
+}
+
+// attributeAdmin is what setup does in Temporal; *tracker.Tracker implements it.
+type attributeAdmin interface {
+	Missing(ctx context.Context) ([]string, error)
+	Setup(ctx context.Context) (made []string, err error)
+}
+
+// setup is one run of the verb: prepare looks, run acts.
+type setup struct {
+	cfg    *config.Config
+	out    io.Writer
+	dryRun bool
+	logger *slog.Logger
+
+	postgres   postgresAdmin
+	system     replication.System
+	lake       *lake.Lake
+	temporal   client.Client // nil in tests
+	attributes attributeAdmin
+	namespace  string
+
+	found   situation
+	missing []string // search attributes
+}
+
+func (s *setup) close() {
+	if s.temporal != nil {
+		s.temporal.Close()
+	}
+}
+
+// prepare connects to everything, changes nothing, and gives all that is wrong.
+func (s *setup) prepare(ctx context.Context, environ []string) []string {
+	s.found = newSituation(s.cfg)
+	problems := s.lookAtPostgres(ctx)
+	inPostgres := len(problems) == 0
+	more := s.lookAtLake(ctx)
+	problems = append(problems, more...)
+	if inPostgres && len(more) == 0 {
+		problems = append(problems, s.found.problems()...)
+	}
+	return append(problems, s.lookAtTemporal(ctx, environ)...)
+}
+
+func (s *setup) lookAtPostgres(ctx context.Context) []string {
+	cfg := replicationConfig(s.cfg)
+	admin, err := replication.NewAdmin(cfg, s.logger)
+	if err != nil {
+		return []string{"Postgres: " + err.Error()}
+	}
+	s.postgres = admin
+	if s.found.facts, err = admin.Inspect(ctx); err != nil {
+		return []string{fmt.Sprintf("Postgres cannot be asked: %v; see that postgres.url is right and the server runs", err)}
+	}
+	var problems []string
+	for _, p := range replication.Check(s.found.facts) {
+		if !p.Setup {
+			problems = append(problems, "Postgres: "+p.String())
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	// A replication connection has rules of its own in pg_hba.conf, and knows
+	// the server's identity where an ordinary role may not.
+	session, err := replication.Open(ctx, cfg, s.logger)
+	if err != nil {
+		return []string{fmt.Sprintf("Postgres: a replication connection cannot be opened: %v", err)}
+	}
+	s.system = session.System()
+	s.found.systemID = s.system.SystemID
+	if err := session.Close(ctx); err != nil {
+		s.logger.Debug("close the replication connection", "error", err)
+	}
+	return nil
+}
+
+func (s *setup) lookAtLake(ctx context.Context) []string {
+	l, err := openLake(ctx, s.cfg)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	s.lake = l
+	if err := l.Check(ctx); err != nil {
+		return []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+	}
+	id, err := l.ReadIdentity(ctx)
+	switch {
+	case err == nil:
+		s.found.identity = &id
+	case !errors.Is(err, lake.ErrNotFound):
+		return []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+	}
+	return nil
+}
+
+func (s *setup) lookAtTemporal(ctx context.Context, environ []string) []string {
+	tc, err := openTemporal(ctx, s.cfg, environ, s.logger)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	s.temporal = tc
+	opts, _, err := temporalOptions(s.cfg, environ)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	s.namespace = opts.Namespace
+	if err := checkNamespace(ctx, tc, s.namespace); err != nil {
+		return []string{err.Error()}
+	}
+	tr, err := newTracker(s.cfg, environ, tc, &health{}, false, s.logger)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	s.attributes = tr
+	if s.missing, err = tr.Missing(ctx); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// run makes what is missing. What it has made in Postgres is taken back if the
+// lake's identity cannot be written, since a slot that no lake knows of would
+// keep WAL for ever.
+func (s *setup) run(ctx context.Context) error {
+	s.say("Postgres", "PostgreSQL %d, database %s, system %s", s.system.ServerVersion/10000, s.system.Database, s.system.SystemID)
+	if s.dryRun {
+		s.dry()
+		return nil
+	}
+	var undo []func(context.Context) error
+	err := s.apply(ctx, &undo)
+	if err == nil {
+		for _, w := range s.warnings(ctx) {
+			s.say("note", "%s", w)
+		}
+		return nil
+	}
+	// Also after a signal.
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	for i := len(undo) - 1; i >= 0; i-- {
+		if uerr := undo[i](back); uerr != nil {
+			err = fmt.Errorf("%w; and what setup had made could not be taken back: %w; run tidemark teardown", err, uerr)
+		}
+	}
+	return err
+}
+
+func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) error {
+	slot, publication := s.found.slot, s.found.publication
+	created, err := s.postgres.CreatePublication(ctx, publication, s.cfg.Postgres.Tables)
+	if errors.Is(err, replication.ErrPublicationDiffers) {
+		return refused(err)
+	}
+	if err != nil {
+		return err
+	}
+	if created {
+		*undo = append(*undo, func(ctx context.Context) error { _, err := s.postgres.DropPublication(ctx, publication); return err })
+		s.say("publication", "%s made, for %s", publication, s.tables())
+	} else {
+		s.say("publication", "%s exists", publication)
+	}
+
+	if s.found.identity == nil {
+		if err := s.foundLake(ctx, created, undo); err != nil {
+			return err
+		}
+	} else {
+		s.say("slot", "%s exists", slot)
+		s.say("lake", "%s was set up before, from %s on", s.lake.URL(), s.found.identity.StartLSN)
+	}
+	// From here on the pipeline is set up, and nothing is taken back.
+	*undo = nil
+
+	made, err := s.attributes.Setup(ctx)
+	if err != nil {
+		return err
+	}
+	if len(made) > 0 {
+		s.say("Temporal", "search attributes registered in namespace %s: %s", s.namespace, strings.Join(made, ", "))
+	} else {
+		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
+	}
+	return nil
+}
+
+// foundLake makes the slot and founds the lake on where it starts.
+func (s *setup) foundLake(ctx context.Context, createdPublication bool, undo *[]func(context.Context) error) error {
+	slot := s.found.slot
+	start, err := s.postgres.CreateSlot(ctx, slot, s.cfg.Postgres.Failover)
+	if err != nil {
+		return err
+	}
+	*undo = append(*undo, func(ctx context.Context) error { _, err := s.postgres.DropSlot(ctx, slot); return err })
+	s.say("slot", "%s made, starts at %s", slot, start)
+	err = s.lake.CreateIdentity(ctx, lake.Identity{
+		Pipeline:           s.cfg.Pipeline,
+		SystemID:           s.system.SystemID,
+		Timeline:           s.system.Timeline,
+		StartLSN:           start,
+		Database:           s.system.Database,
+		Slot:               slot,
+		Publications:       []string{s.found.publication},
+		CreatedPublication: createdPublication,
+		CreatedAt:          time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	s.say("lake", "%s founded: it begins at %s on timeline %d", s.lake.URL(), start, s.system.Timeline)
+	return nil
+}
+
+// dry says what apply would do.
+func (s *setup) dry() {
+	if s.found.publicationExists() {
+		s.say("publication", "%s exists", s.found.publication)
+	} else {
+		s.say("publication", "%s would be made, for %s", s.found.publication, s.tables())
+	}
+	if s.found.identity == nil {
+		s.say("slot", "%s would be made", s.found.slot)
+		s.say("lake", "%s would be founded where the slot starts", s.lake.URL())
+	} else {
+		s.say("slot", "%s exists", s.found.slot)
+		s.say("lake", "%s was set up before, from %s on", s.lake.URL(), s.found.identity.StartLSN)
+	}
+	if len(s.missing) > 0 {
+		s.say("Temporal", "search attributes would be registered in namespace %s: %s", s.namespace, strings.Join(s.missing, ", "))
+	} else {
+		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
+	}
+	for _, w := range replication.Warnings(s.found.facts) {
+		s.say("note", "%s", w)
+	}
+}
+
+// warnings says what works now and will bite later, with what was just made.
+func (s *setup) warnings(ctx context.Context) []replication.Problem {
+	facts, err := s.postgres.Inspect(ctx)
+	if err != nil {
+		facts = s.found.facts
+	}
+	return replication.Warnings(facts)
+}
+
+func (s *setup) tables() string {
+	if len(s.cfg.Postgres.Tables) == 0 {
+		return "all tables"
+	}
+	return strings.Join(s.cfg.Postgres.Tables, ", ")
+}
+
+func (s *setup) say(what, format string, args ...any) {
+	fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
+}

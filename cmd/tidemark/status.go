@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+func newStatus(sys system) *cobra.Command {
+	var asJSON, ready bool
+	cmd := verb("status", "Show the slot's lag, the ring, the segments in flight and the ack",
+		`Show how a pipeline stands: the slot as Postgres sees it, what the lake has on
+record, and, if the streamer runs on this machine (or at ops.listen), its ring
+and the segments in flight. That no streamer answers is shown and is no failure;
+a database or lake that cannot be asked is one.
+
+With --ready only the process at ops.listen is asked whether it does its work:
+the exit status says so, for use in health checks.`,
+		func(cmd *cobra.Command) error {
+			if ready {
+				c, err := loadSettings(cmd, sys, 0)
+				if err != nil {
+					return err
+				}
+				return checkReady(cmd.Context(), c, cmd.OutOrStdout())
+			}
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
+			if err != nil {
+				return err
+			}
+			l, err := openLake(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			admin, err := replication.NewAdmin(replicationConfig(c), newLogger(c, sys))
+			if err != nil {
+				return refused(err)
+			}
+			r, err := readStatus(cmd.Context(), c, admin, l)
+			if asJSON {
+				err = errors.Join(printJSON(cmd.OutOrStdout(), r), err)
+			} else {
+				r.writeText(cmd.OutOrStdout())
+			}
+			return err
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&ready, "ready", false, "only say whether the process at ops.listen does its work")
+	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "ops")
+}
+
+// statusReport is what tidemark status shows. What could not be read is nil.
+type statusReport struct {
+	Pipeline string                `json:"pipeline"`
+	Slot     *replication.SlotInfo `json:"slot"`
+	Lake     string                `json:"lake"`
+	Identity *lake.Identity        `json:"identity"`
+	Ack      *lake.AckRecord       `json:"ack"`
+	// Process is the page of the streamer's process; Unreachable says why there
+	// is none.
+	Process     *pageStatus `json:"process"`
+	Unreachable string      `json:"unreachable,omitempty"`
+	// Problems keep the pipeline from running, Notes will bite it later.
+	Problems []replication.Problem `json:"problems"`
+	Notes    []replication.Problem `json:"notes"`
+}
+
+// readStatus asks everyone. The error joins those that nothing could be had
+// from; the report has the rest.
+func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *lake.Lake) (statusReport, error) {
+	r := statusReport{Pipeline: c.Pipeline, Lake: l.URL(), Problems: []replication.Problem{}, Notes: []replication.Problem{}}
+	var errs []error
+	if facts, err := admin.Inspect(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("ask Postgres: %w", err))
+	} else {
+		r.Slot = facts.Slot
+		r.Problems = append(r.Problems, replication.Check(facts)...)
+		r.Notes = append(r.Notes, replication.Warnings(facts)...)
+	}
+	if id, err := l.ReadIdentity(ctx); err == nil {
+		r.Identity = &id
+	} else if !errors.Is(err, lake.ErrNotFound) {
+		errs = append(errs, err)
+	}
+	if ack, _, err := l.ReadAck(ctx); err == nil {
+		r.Ack = &ack
+	} else if !errors.Is(err, lake.ErrNotFound) {
+		errs = append(errs, err)
+	}
+	var page pageStatus
+	if _, err := getPage(ctx, c, "/status", &page); err != nil {
+		r.Unreachable = err.Error()
+	} else if page.Pipeline != c.Pipeline {
+		r.Unreachable = fmt.Sprintf("the process at %s is of pipeline %q: set ops.listen to this pipeline's", askedPage(c), page.Pipeline)
+	} else {
+		r.Process = &page
+	}
+	return r, errors.Join(errs...)
+}
+
+// checkReady asks a process whether it does its work.
+func checkReady(ctx context.Context, c *config.Config, out io.Writer) error {
+	var r ops.Readiness
+	if _, err := getPage(ctx, c, "/readyz", &r); err != nil {
+		return err
+	}
+	if r.Ready {
+		_, err := fmt.Fprintln(out, "ready")
+		return err
+	}
+	for _, reason := range r.Reasons {
+		fmt.Fprintln(out, reason)
+	}
+	return &statusError{status: statusFailed}
+}
+
+// askedPage is the address of the page, as it can be asked from here.
+func askedPage(c *config.Config) string {
+	addr, _ := pageAddress(c, roles{streamer: true})
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return addr
+}
+
+// getPage reads a path of a process' page into v.
+func getPage(ctx context.Context, c *config.Config, path string, v any) (status int, err error) {
+	if c.Ops.Listen == config.OpsOff {
+		return 0, errors.New("ops.listen is off, so there is no page to ask")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	addr := askedPage(c)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
+	if err != nil {
+		return 0, fmt.Errorf("ask the process at %s: %w", addr, err)
+	}
+	// No proxy stands between here and one's own machine.
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("no process answers at %s (ops.listen): %w", addr, err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(v); err != nil {
+		return resp.StatusCode, fmt.Errorf("the process at %s is none of Tidemark, or of another version: %w", addr, err)
+	}
+	return resp.StatusCode, nil
+}

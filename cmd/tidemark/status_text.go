@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/streamer"
+)
+
+// maxShown is how many segments in flight are shown one by one.
+const maxShown = 10
+
+// writeText prints the report for people.
+func (r statusReport) writeText(w io.Writer) {
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-10s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("pipeline", "%s", r.Pipeline)
+	if s := r.Slot; s != nil {
+		reader := "nobody reads it"
+		if s.Active {
+			reader = fmt.Sprintf("read by process %d", s.ActivePID)
+		}
+		line("slot", "%s, %s, WAL %s", s.Name, reader, s.WALStatus)
+		line("", "confirmed %s, %s behind; keeps %s of WAL", s.ConfirmedFlush, bytesText(s.LagBytes), bytesText(s.RetainedBytes))
+	}
+	line("lake", "%s", r.Lake)
+	if id := r.Identity; id != nil {
+		line("", "begins at %s on timeline %d", id.StartLSN, id.Timeline)
+	} else {
+		line("", "not set up: run tidemark setup")
+	}
+	if a := r.Ack; a != nil {
+		line("", "ack %s, last position %s, recorded %s", a.Ack, a.Last, agoText(a.At))
+	} else if r.Identity != nil {
+		line("", "no ack yet")
+	}
+	switch {
+	case r.Process == nil:
+		line("streamer", "%s", r.Unreachable)
+	case r.Process.Streamer == nil:
+		line("streamer", "the process at ops.listen is a %s, not a streamer", r.Process.Verb)
+	default:
+		writeStreamer(line, r.Process.Streamer)
+		for _, reason := range r.Process.Reasons {
+			line("not ready", "%s", reason)
+		}
+	}
+	for _, p := range r.Problems {
+		line("problem", "%s", p)
+	}
+	for _, p := range r.Notes {
+		line("note", "%s", p)
+	}
+}
+
+func writeStreamer(line func(what, format string, args ...any), s *streamer.Status) {
+	line("streamer", "%s, timeline %d, %d adopted, %d reconnects", s.State, s.Timeline, s.Adopted, s.Reconnects)
+	if !s.Received.IsZero() {
+		line("", "received up to %s", s.Received)
+	}
+	r := s.Ring
+	line("ring", "dispatched %d changes (%s), waiting %d (%s), free %s",
+		r.Dispatched.Changes, bytesText(r.Dispatched.Bytes), r.Waiting.Changes, bytesText(r.Waiting.Bytes), bytesText(r.Free.Bytes))
+	line("in flight", "%d segments", len(s.InFlight))
+	for i, f := range s.InFlight {
+		if i == maxShown {
+			line("", "and %d more", len(s.InFlight)-maxShown)
+			break
+		}
+		held := ""
+		if i == 0 {
+			held = "; holds the ack"
+		}
+		line("", "%s, %d rows, %s, for %s%s", f.Ref.First, f.Ref.Rows, bytesText(f.Ref.Bytes), time.Since(f.Since).Round(time.Second), held)
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+func newTeardown(sys system) *cobra.Command {
+	var yes bool
+	cmd := verb("teardown", "Drop the slot, and the publication if setup made it",
+		`Drop the pipeline's replication slot, and its publication if setup made it. The
+lake and the workflows in Temporal stay as they are. Rows that are not in the
+lake by then will never be, so the prefix of the lake cannot be continued: a new
+setup needs a new one.`,
+		func(cmd *cobra.Command) error {
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
+			if err != nil {
+				return err
+			}
+			t := &teardown{cfg: c, out: cmd.OutOrStdout()}
+			admin, err := replication.NewAdmin(replicationConfig(c), newLogger(c, sys))
+			if err != nil {
+				return refused(err)
+			}
+			t.postgres = admin
+			if t.lake, err = openLake(cmd.Context(), c); err != nil {
+				return err
+			}
+			if err := t.look(cmd.Context()); err != nil || t.nothing() {
+				return err
+			}
+			if !yes {
+				if err := t.ask(sys); err != nil {
+					return err
+				}
+			}
+			return t.run(cmd.Context())
+		})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return withSettings(cmd, "pipeline", "postgres", "lake-url", "lake-endpoint")
+}
+
+// teardown is one run of the verb.
+type teardown struct {
+	cfg      *config.Config
+	out      io.Writer
+	postgres postgresAdmin
+	lake     *lake.Lake
+
+	slot        *replication.SlotInfo // nil: there is none
+	publication bool                  // setup made it, and it is still there
+}
+
+// look finds what is to be dropped, and refuses what is not this pipeline's.
+func (t *teardown) look(ctx context.Context) error {
+	facts, err := t.postgres.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	t.slot = facts.Slot
+	id, err := t.lake.ReadIdentity(ctx)
+	if errors.Is(err, lake.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	systemID := facts.SystemID
+	if systemID == "" {
+		systemID = id.SystemID // this role may not know
+	}
+	if err := id.Check(t.cfg.Pipeline, systemID); err != nil {
+		return refused(fmt.Errorf("%s: %w", t.lake.URL(), err))
+	}
+	for _, p := range facts.Publications {
+		t.publication = t.publication || p.Name == t.cfg.Postgres.Publication && p.Exists && id.CreatedPublication
+	}
+	if t.slot != nil && t.slot.Active {
+		return refuse("the replication slot %q is being read by the process %d of Postgres: stop the streamer first", t.slot.Name, t.slot.ActivePID)
+	}
+	return nil
+}
+
+// nothing says, also to the user, that there is nothing to drop.
+func (t *teardown) nothing() bool {
+	if t.slot != nil || t.publication {
+		return false
+	}
+	fmt.Fprintf(t.out, "There is no replication slot %q, and no publication that setup made: nothing to do.\n", t.cfg.Postgres.Slot)
+	return true
+}
+
+// ask wants the pipeline's name from a person.
+func (t *teardown) ask(sys system) error {
+	if !sys.terminal() {
+		return refuse("teardown asks first, and nobody is there to answer: give --yes if you mean it")
+	}
+	if t.slot != nil {
+		fmt.Fprintf(t.out, "This drops the replication slot %q. %s of the write-ahead log behind it are not in the lake, and never will be.\n", t.slot.Name, bytesText(t.slot.LagBytes))
+	}
+	if t.publication {
+		fmt.Fprintf(t.out, "It drops the publication %q, which setup made.\n", t.cfg.Postgres.Publication)
+	}
+	fmt.Fprintf(t.out, "The lake %s stays. Type the pipeline's name to go on: ", t.lake.URL())
+	answer, err := bufio.NewReader(sys.stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != t.cfg.Pipeline {
+		return refuse("the answer was not %q: nothing was dropped", t.cfg.Pipeline)
+	}
+	return nil
+}
+
+func (t *teardown) run(ctx context.Context) error {
+	if t.slot != nil {
+		dropped, err := t.postgres.DropSlot(ctx, t.slot.Name)
+		if errors.Is(err, replication.ErrSlotInUse) {
+			return refused(err)
+		}
+		if err != nil {
+			return err
+		}
+		t.say(dropped, "replication slot", t.slot.Name)
+	}
+	if t.publication {
+		dropped, err := t.postgres.DropPublication(ctx, t.cfg.Postgres.Publication)
+		if err != nil {
+			return err
+		}
+		t.say(dropped, "publication", t.cfg.Postgres.Publication)
+	}
+	return nil
+}
+
+func (t *teardown) say(dropped bool, what, name string) {
+	if dropped {
+		fmt.Fprintf(t.out, "dropped the %s %q\n", what, name)
+	} else {
+		fmt.Fprintf(t.out, "the %s %q was gone already\n", what, name)
+	}
+}

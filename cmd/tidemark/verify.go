@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+)
+
+func newVerify(sys system) *cobra.Command {
+	var asJSON bool
+	cmd := verb("verify", "Check from the lake alone that nothing is missing or doubled",
+		`List the lake's objects, read what each says of itself, and walk the chain from
+where the pipeline began to what was acknowledged. Nothing but the lake is asked,
+and it may be written meanwhile. Each gap, overlap, foreign or unreadable object
+is a line; the exit status is then 1.`,
+		func(cmd *cobra.Command) error {
+			c, err := loadSettings(cmd, sys, config.NeedLake)
+			if err != nil {
+				return err
+			}
+			l, err := openLake(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			report, err := lake.Verify(cmd.Context(), l, lake.Options{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), report)
+			} else {
+				err = report.WriteText(cmd.OutOrStdout())
+			}
+			if err == nil && !report.OK() {
+				// The report says it all.
+				err = &statusError{status: statusFailed}
+			}
+			return err
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return withSettings(cmd, "lake")
+}
