@@ -20,18 +20,18 @@ func (r Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "Ack       %s, last position %s, written %s\n", a.Ack, a.Last, a.At.UTC().Format(time.RFC3339))
 	}
 	for _, c := range r.Chains {
-		fmt.Fprintf(out, "Chain     %s: %d rows in %d objects", c.Pipeline, c.Rows, c.Objects)
+		fmt.Fprintf(out, "Chain     %s: %s in %s", c.Pipeline, count(c.Rows, "row"), count(c.Objects, "object"))
 		if c.Objects > 0 {
 			fmt.Fprintf(out, ", from %s to %s", c.First, c.Last)
 		}
 		fmt.Fprintln(out)
 		if c.Gaps > 0 {
-			fmt.Fprintf(out, "          %d recorded gaps\n", c.Gaps)
+			fmt.Fprintf(out, "          %s\n", count(c.Gaps, "recorded gap"))
 		}
 		if c.InFlight > 0 {
-			fmt.Fprintf(out, "          %d objects in flight: stored and not acknowledged yet", c.InFlight)
+			fmt.Fprintf(out, "          %s in flight: stored and not acknowledged yet", count(c.InFlight, "object"))
 			if c.Islands > 0 {
-				fmt.Fprintf(out, ", with %d holes between them that are still being uploaded", c.Islands)
+				fmt.Fprintf(out, ", with %s before or between them still being uploaded", count(c.Islands, "hole"))
 			}
 			fmt.Fprintln(out)
 		}
@@ -49,17 +49,25 @@ func (r Report) WriteText(w io.Writer) error {
 		total += n
 	}
 	if more := total - int64(len(r.Findings)); more > 0 {
-		fmt.Fprintf(out, "... and %d more findings\n", more)
+		fmt.Fprintf(out, "... and %s\n", count(more, "more finding"))
 	}
 	switch {
 	case !r.OK():
-		fmt.Fprintf(out, "Not well: %d findings.\n", total)
+		fmt.Fprintf(out, "Not well: %s.\n", count(total, "finding"))
 	case r.Ack == nil:
 		fmt.Fprintln(out, "Well: the lake is empty, and nothing was acknowledged.")
 	default:
 		fmt.Fprintln(out, "Well: every acknowledged change is in the lake, once.")
 	}
 	return out.Flush()
+}
+
+// count says how many of a thing there are.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (r Report) writeDays(w io.Writer) {
