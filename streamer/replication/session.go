@@ -80,6 +80,11 @@ type Session struct {
 	closeBy time.Time
 }
 
+func newSession(cfg Config, log *slog.Logger) *Session {
+	return &Session{cfg: cfg, log: log, wake: make(chan struct{}, 1), suspect: make(chan struct{}, 1),
+		failed: make(chan struct{}), sent: make(chan struct{}), feedback: NewFeedback(0, 0, time.Time{})}
+}
+
 // Open connects and pins the session's settings. It refuses a server that is
 // older than 15 or in recovery. ctx bounds the opening only.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
@@ -90,8 +95,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", err)
 	}
-	s := &Session{cfg: cfg, log: log, wake: make(chan struct{}, 1), suspect: make(chan struct{}, 1),
-		failed: make(chan struct{}), sent: make(chan struct{}), feedback: NewFeedback(0, 0, time.Time{})}
+	s := newSession(cfg, log)
 	if s.pg, err = pgconn.ConnectConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", s.classify(connecting, err))
 	}
@@ -197,11 +201,17 @@ func (s *Session) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start replication: %w", err)
 	}
-	s.conn, s.front = raw.Conn, raw.Frontend
-	if err := s.conn.SetDeadline(time.Time{}); err != nil {
+	if err := raw.Conn.SetDeadline(time.Time{}); err != nil {
+		_ = raw.Conn.Close()
 		return fmt.Errorf("start replication: %w", err)
 	}
+	s.stream(raw.Conn, raw.Frontend)
+	return nil
+}
 
+// stream begins to report on a connection that streams.
+func (s *Session) stream(conn net.Conn, front *pgproto3.Frontend) {
+	s.conn, s.front = conn, front
 	s.mu.Lock()
 	acked := s.feedback.ack
 	s.feedback = NewFeedback(s.confirmed, s.timeout, time.Now())
@@ -209,7 +219,6 @@ func (s *Session) Start(ctx context.Context) error {
 	s.watch = shutdownWatch{grace: s.cfg.grace()}
 	s.mu.Unlock()
 	go s.send()
-	return nil
 }
 
 // inspectSlot reads the slot's position, and refuses a slot that the stream

@@ -11,8 +11,10 @@ const (
 	// suspicious is how many requests in a row, with nothing moving, make a
 	// server look as if it were shutting down.
 	suspicious = 3
-	// probeEvery is the shortest time between two probes, and how long nothing
-	// may have been received for want of room before one is made.
+	// stallBound is how long nothing may have been received for want of room
+	// before the server is probed.
+	stallBound = 5 * time.Second
+	// probeEvery is the shortest time between two probes.
 	probeEvery = 10 * time.Second
 	probeBound = 5 * time.Second
 )
@@ -50,7 +52,7 @@ func (w *shutdownWatch) asked(now time.Time, end, flushed change.LSN) bool {
 // stalled takes how long no message could be taken for want of room in the
 // ring; the server's requests are not seen then. It says whether to probe now.
 func (w *shutdownWatch) stalled(now time.Time, since time.Time) bool {
-	return now.Sub(since) >= probeEvery && w.probe(now)
+	return now.Sub(since) >= stallBound && w.probe(now)
 }
 
 // probe says whether a probe may be made now, and counts it as made.
