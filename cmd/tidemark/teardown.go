@@ -68,6 +68,9 @@ func (t *teardown) look(ctx context.Context) error {
 		return err
 	}
 	t.slot = facts.Slot
+	if t.slot != nil && t.slot.Active {
+		return refuse("the replication slot %q is being read by the process %d of Postgres: stop the streamer first", t.slot.Name, t.slot.ActivePID)
+	}
 	id, err := t.lake.ReadIdentity(ctx)
 	if errors.Is(err, lake.ErrNotFound) {
 		return nil
@@ -84,9 +87,6 @@ func (t *teardown) look(ctx context.Context) error {
 	}
 	for _, p := range facts.Publications {
 		t.publication = t.publication || p.Name == t.cfg.Postgres.Publication && p.Exists && id.CreatedPublication
-	}
-	if t.slot != nil && t.slot.Active {
-		return refuse("the replication slot %q is being read by the process %d of Postgres: stop the streamer first", t.slot.Name, t.slot.ActivePID)
 	}
 	return nil
 }
