@@ -44,7 +44,8 @@ type Frame struct {
 // FramerConfig is what a Framer needs from outside.
 type FramerConfig struct {
 	// TimelineOf gives the timeline on which an LSN was written. Called once
-	// per transaction. Required.
+	// per transaction, and for each non-transactional message that is kept.
+	// Required.
 	TimelineOf func(change.LSN) change.Timeline
 	// Describe fills in the relation's Types. Called once for each new version
 	// of a relation, before the version is used; the relation is not shared

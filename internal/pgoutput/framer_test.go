@@ -200,10 +200,11 @@ func TestAVersionIsDescribedOnce(t *testing.T) {
 	second := feed(t, f, renamed, insert).Changes[0].Relation
 	third := feed(t, f, old, insert).Changes[0].Relation
 	f.Reset()
-	if _, err := f.Frame(1, received, insert); err == nil {
-		t.Error("after Reset a table need not be announced again")
+	feed(t, f, begin(10, 1, 1))
+	if _, err := f.Frame(1, received, insert); err == nil || !strings.Contains(err.Error(), "which was not announced") {
+		t.Errorf("a table that was not announced on this connection gives error %v", err)
 	}
-	fourth := feed(t, f, begin(10, 1, 1), old, insert).Changes[0].Relation
+	fourth := feed(t, f, old, insert).Changes[0].Relation
 	if first == second || first != third || first != fourth || first.Hash == second.Hash {
 		t.Errorf("versions are %p %p %p %p", first, second, third, fourth)
 	}

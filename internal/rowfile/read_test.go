@@ -32,7 +32,7 @@ func readAll(t *testing.T, data []byte) (arrow.Table, *file.Reader) {
 	return table, r
 }
 
-// texts gives a column as text, row by row, null as "(null)".
+// columnTexts gives a column as text, row by row, null as "(null)".
 func columnTexts(t *testing.T, table arrow.Table, name string) []string {
 	t.Helper()
 	indices := table.Schema().FieldIndices(name)
