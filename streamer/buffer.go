@@ -1,0 +1,179 @@
+package streamer
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/streamer/ring"
+)
+
+// signal wakes at most one waiter, and remembers one wake-up for a waiter that
+// comes later.
+type signal chan struct{}
+
+func newSignal() signal { return make(chan struct{}, 1) }
+
+func (s signal) raise() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// buffer is the ring with a lock and wake-ups around it. The receiver is its
+// only writer and the dispatcher the only one that cuts; both may block here,
+// nobody else does.
+type buffer struct {
+	// limits has the ring's SegmentRows and SegmentBytes filled in.
+	limits ring.Config
+
+	mu   sync.Mutex
+	ring *ring.Ring
+	// watching is set while the dispatcher waits for particular changes (an
+	// adopted boundary), so that it is woken for every one.
+	watching bool
+
+	room  signal // for the receiver: bytes were freed, or the bound was lifted
+	ready signal // for the dispatcher: a proposal may be due
+	acked signal // for the keeper: the ring's ack moved
+}
+
+func newBuffer(cfg ring.Config, start ring.Start) *buffer {
+	return &buffer{limits: cfg, ring: ring.New(cfg, start), room: newSignal(), ready: newSignal(), acked: newSignal()}
+}
+
+// add puts c into the ring, waiting while it is full. Changes at or below the
+// last received position are dropped: a new connection repeats them. The error
+// is ctx's, or errDraining when drain closes first.
+func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Change) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c.Position.Compare(b.ring.LastReceived()) > 0 && !b.ring.Admit(len(c.Raw)) {
+		b.ready.raise()
+		b.mu.Unlock()
+		select {
+		case <-b.room:
+		case <-drain:
+			b.mu.Lock()
+			return errDraining
+		case <-ctx.Done():
+			b.mu.Lock()
+			return ctx.Err()
+		}
+		b.mu.Lock()
+	}
+	added, err := b.ring.Add(c)
+	if err != nil {
+		return newLife("%v", err)
+	}
+	if !added {
+		return nil
+	}
+	// The dispatcher is woken for the first waiting change (to learn when it
+	// will be old enough) and when a segment may be full, not for each change.
+	s := b.ring.Stats()
+	if s.Waiting.Changes == 1 || s.Waiting.Changes >= b.limits.SegmentRows || s.Waiting.Bytes >= b.limits.SegmentBytes || b.watching {
+		b.ready.raise()
+	}
+	return nil
+}
+
+// mark notes the end of a transaction.
+func (b *buffer) mark(end change.LSN) {
+	b.mu.Lock()
+	moved := b.ring.Mark(end)
+	full := b.ring.Stats().Waiting.Changes >= b.limits.SegmentRows
+	b.mu.Unlock()
+	if moved {
+		b.acked.raise()
+	}
+	if full {
+		b.ready.raise()
+	}
+}
+
+// keepalive notes that nothing of the stream stands below end that has not been
+// received.
+func (b *buffer) keepalive(end change.LSN) {
+	b.mu.Lock()
+	moved := b.ring.Keepalive(end)
+	b.mu.Unlock()
+	if moved {
+		b.acked.raise()
+	}
+}
+
+// finish marks a segment and walks.
+func (b *buffer) finish(id ring.SegmentID) {
+	b.mu.Lock()
+	moved := b.ring.Finish(id)
+	b.mu.Unlock()
+	b.room.raise()
+	if moved {
+		b.acked.raise()
+	}
+}
+
+func (b *buffer) ack() ring.Ack {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ring.Ack()
+}
+
+func (b *buffer) stats() ring.Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ring.Stats()
+}
+
+func (b *buffer) lastReceived() change.Position {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ring.LastReceived()
+}
+
+// locked runs f with the ring to itself.
+func (b *buffer) locked(f func(r *ring.Ring)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.ring)
+}
+
+// errDraining says that a graceful stop has begun, and so that what was waited
+// for will not come.
+var errDraining = errors.New("stopping")
+
+// waitFor blocks until the changes up to last are waiting in the ring and
+// returns them; partial also returns when some of them are. beyond reports that
+// the stream has passed last without a change there. When nothing but these
+// changes holds the ring's bytes, the bound is lifted for them.
+func (b *buffer) waitFor(ctx context.Context, drain <-chan struct{}, last change.Position, partial bool) (v ring.View, reached, beyond bool, err error) {
+	b.mu.Lock()
+	b.watching = true
+	defer func() {
+		b.watching = false
+		b.ring.Lift(false)
+		b.mu.Unlock()
+	}()
+	for {
+		v, reached, beyond = b.ring.Waiting(last)
+		if reached || beyond || partial && v.Rows > 0 {
+			return v, reached, beyond, nil
+		}
+		b.ring.Lift(!partial)
+		b.room.raise()
+		b.mu.Unlock()
+		select {
+		case <-b.ready:
+			b.mu.Lock()
+		case <-drain:
+			b.mu.Lock()
+			return v, false, false, errDraining
+		case <-ctx.Done():
+			b.mu.Lock()
+			return v, false, false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package streamer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+	"github.com/tidemark-cdc/tidemark/streamer/ring"
+)
+
+// Config says what a Streamer reads and how it cuts. The zero value of every
+// field but Pipeline and Replication means the default.
+type Config struct {
+	// Pipeline is the pipeline's name.
+	Pipeline string
+	// Replication names the server, the slot and the publications.
+	Replication replication.Config
+	// Ring bounds the ring and the segments.
+	Ring ring.Config
+	// MaxInFlight bounds the segments that are dispatched and not finished.
+	// Default 64.
+	MaxInFlight int
+	// ShutdownTimeout bounds how long a graceful stop waits for segments in
+	// flight. Default 60 s.
+	ShutdownTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxInFlight <= 0 {
+		c.MaxInFlight = 64
+	}
+	if c.ShutdownTimeout <= 0 {
+		c.ShutdownTimeout = time.Minute
+	}
+	if c.Ring.SegmentRows <= 0 {
+		c.Ring.SegmentRows = ring.DefaultSegmentRows
+	}
+	if c.Ring.SegmentBytes <= 0 {
+		c.Ring.SegmentBytes = ring.DefaultSegmentBytes
+	}
+	return c
+}
+
+// Deps are what a Streamer works with. All are required.
+type Deps struct {
+	Tracker Tracker
+	Lake    Lake
+	Logger  *slog.Logger
+}
+
+// Tracker is the durable record of segments: Temporal. Its methods retry what
+// is worth retrying until ctx ends, so an error of theirs is final or ctx's.
+// Safe for concurrent use.
+type Tracker interface {
+	// Start has the segment's workflow started, unless one is recorded under
+	// its ID: then that one's Record is returned, with Started false.
+	Start(ctx context.Context, ref segment.Ref, at segment.Location) (segment.Record, error)
+	// Restart starts a Broken segment again under the same ID. If a run is open
+	// or has completed by then, that one's Record is returned instead.
+	Restart(ctx context.Context, ref segment.Ref, at segment.Location) (segment.Record, error)
+	// Redirect tells a running segment where its rows are now. That the run has
+	// closed meanwhile is no error.
+	Redirect(ctx context.Context, rec segment.Record, at segment.Location) error
+	// Await blocks until the segment's run has closed, and returns its Record,
+	// or one with State None if the workflow is no longer known.
+	Await(ctx context.Context, rec segment.Record) (segment.Record, error)
+}
+
+// Lake is what the streamer reads and writes of the lake: its identity, its own
+// record of the ack, and, while catching up, which segments are there already.
+// *lake.Lake is the implementation.
+type Lake interface {
+	URL() string
+	ReadIdentity(ctx context.Context) (lake.Identity, error)
+	ReadAck(ctx context.Context) (lake.AckRecord, string, error)
+	WriteAck(ctx context.Context, rec lake.AckRecord, etag string) (string, error)
+	Day(ctx context.Context, day change.Day) (*lake.DayIndex, error)
+	ReadMetadata(ctx context.Context, key string) (lake.Metadata, error)
+}

@@ -1,0 +1,82 @@
+package streamer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
+)
+
+// receive moves one connection's stream into the ring until the connection
+// ends; the error says how. It blocks while the ring is full, and then reads
+// nothing: the session goes on reporting by itself.
+func (l *life) receive(ctx context.Context, conn *connection) error {
+	l.framer.Reset()
+	for {
+		msg, err := conn.session.Receive()
+		if err != nil {
+			return err
+		}
+		if l.draining() {
+			// What comes now is not in the ring, so its markers must not be
+			// either; the next start reads it again.
+			continue
+		}
+		if msg.Keepalive {
+			// Within a transaction the ring may not have heard of it yet.
+			if !l.framer.InTransaction() {
+				l.buf.keepalive(msg.WALEnd)
+			}
+			if msg.ReplyRequested {
+				l.keeper.asked.raise()
+			}
+			continue
+		}
+		frame, err := l.framer.Frame(msg.WALStart, change.TimeOf(time.Now()), msg.Data)
+		if err != nil {
+			return err
+		}
+		switch frame.Kind {
+		case pgoutput.Changes:
+			for i := range frame.Changes {
+				if err := l.buf.add(ctx, l.drain, &frame.Changes[i]); errors.Is(err, errDraining) {
+					break
+				} else if err != nil {
+					return err
+				}
+			}
+		case pgoutput.Commit:
+			conn.session.NoteEnd(frame.CommitEnd)
+			l.buf.mark(frame.CommitEnd)
+		}
+	}
+}
+
+// describe fills in the facts of the types that r uses, from the catalog as it
+// is now.
+func (l *life) describe(r *change.Relation) error {
+	var oids []uint32
+	for _, c := range r.Columns {
+		if c.Type >= firstUserOID {
+			oids = append(oids, c.Type)
+		}
+	}
+	if len(oids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	types, err := l.admin.Types(ctx, oids)
+	if err != nil {
+		return fmt.Errorf("look up the types of table %s: %w", r.QualifiedName(), err)
+	}
+	r.Types = types
+	return nil
+}
+
+// firstUserOID is FirstNormalObjectId in src/include/access/transam.h: types
+// below it are built in, and decoders know them.
+const firstUserOID = 16384

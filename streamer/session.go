@@ -1,0 +1,303 @@
+package streamer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+// Bounds of the pause between two attempts to connect.
+const (
+	firstBackoff = time.Second
+	lastBackoff  = 30 * time.Second
+)
+
+// watchEvery is how often the server is asked who owns the slot.
+const watchEvery = 5 * time.Second
+
+// connection is a replication connection that streams, with what was true of
+// the server when it began to.
+type connection struct {
+	session  *replication.Session
+	identity lake.Identity
+	system   replication.System
+	history  replication.History
+	slot     replication.SlotInfo
+	// flushed is pg_current_wal_flush_lsn(), read after streaming had begun:
+	// whatever an earlier owner of the slot can have seen lies below it.
+	flushed change.LSN
+}
+
+// connectFirst connects for a new life, waiting for the server and for the slot
+// as long as it takes: a standby streamer waits here.
+func (s *Streamer) connectFirst(ctx context.Context) (*connection, error) {
+	id, err := s.readIdentity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.connect(ctx, id, func(note string) { s.setLife(nil, note) })
+}
+
+// readIdentity reads pipeline.json, waiting while the lake cannot be reached.
+func (s *Streamer) readIdentity(ctx context.Context) (lake.Identity, error) {
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		id, err := s.deps.Lake.ReadIdentity(ctx)
+		switch {
+		case errors.Is(err, lake.ErrNotFound):
+			return id, stop("run tidemark setup", "the lake %s has no identity: it was not set up", s.deps.Lake.URL())
+		case err == nil:
+			return id, nil
+		case ctx.Err() != nil:
+			return id, ctx.Err()
+		}
+		s.deps.Logger.Warn("the lake's identity cannot be read; streaming waits for it", "error", err, "again_in", wait)
+		if err := sleep(ctx, wait); err != nil {
+			return id, err
+		}
+	}
+}
+
+// connect tries until it streams, ctx ends, or an error says that trying again
+// cannot help. note is told what is being waited for.
+func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(string)) (*connection, error) {
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		conn, err := s.tryConnect(ctx, id)
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		switch {
+		case errors.Is(err, replication.ErrSlotInUse):
+			note("standby: another process streams from the slot")
+			s.deps.Logger.Info("standing by: another process streams from the slot", "slot", s.cfg.Replication.Slot)
+			wait = firstBackoff // an owner's end should not go unnoticed for long
+		case passing(err):
+			note("waiting for Postgres: " + err.Error())
+			s.deps.Logger.Warn("Postgres cannot be streamed from; trying again", "error", err, "again_within", wait)
+		default:
+			return nil, err
+		}
+		if err := sleep(ctx, wait/2+rand.N(wait/2)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryConnect makes one attempt: it opens a session, makes sure that the server
+// is the one that the lake belongs to, and starts streaming.
+func (s *Streamer) tryConnect(ctx context.Context, id lake.Identity) (_ *connection, err error) {
+	cfg := s.cfg.Replication
+	session, err := replication.Open(ctx, cfg, s.deps.Logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, session.Close(ctx))
+		}
+	}()
+	c := &connection{session: session, identity: id, system: session.System()}
+	if err := id.Check(s.cfg.Pipeline, c.system.SystemID); err != nil {
+		return nil, stop("see \"identity\" in the operations guide", "lake %s: %s", s.deps.Lake.URL(), err)
+	}
+	if c.history, err = session.History(ctx); err != nil {
+		return nil, err
+	}
+	if err := session.Start(ctx); err != nil {
+		return nil, err
+	}
+	if c.slot, err = s.admin.Slot(ctx); err != nil {
+		return nil, err
+	}
+	if c.flushed, err = s.admin.FlushLSN(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// passing says whether connecting again can help after err.
+func passing(err error) bool {
+	var stopped *StopError
+	switch {
+	case errors.As(err, &stopped), errors.Is(err, errNewLife), errors.Is(err, pgoutput.ErrMalformed):
+		return false
+	}
+	return replication.Transient(err)
+}
+
+// checkRecord compares the lake's record with the server, and returns the
+// record as it holds on this server's timeline.
+func checkRecord(rec lake.AckRecord, c *connection) (lake.AckRecord, error) {
+	switch {
+	case c.slot.ConfirmedFlush > rec.Ack:
+		return rec, stop("if the slot was advanced or made again by hand, rows between the two are missing from the lake: see \"gaps\" in the operations guide",
+			"slot %s stands at %s, ahead of what the lake has on record (%s)", c.slot.Name, c.slot.ConfirmedFlush, rec.Ack)
+	case c.history.TimelineOf(rec.Last.LSN) != rec.Last.Timeline:
+		return rec, stop(doLost, "the lake's last row stands at %s, but on this server LSN %s belongs to timeline %d",
+			rec.Last, rec.Last.LSN, c.history.TimelineOf(rec.Last.LSN))
+	}
+	if end, ended := endOf(c.history, rec.Timeline); ended && rec.Ack > end {
+		// The server went on from below our idle ack, on a new timeline. No row
+		// is lost, but LSNs between the two are in use again: back to the
+		// switchpoint.
+		rec.Ack, rec.Timeline = end, c.system.Timeline
+	}
+	if c.flushed < rec.Ack {
+		return rec, stop(doLost, "the lake has on record that everything up to %s is safe, but this server's WAL ends at %s: it was restored from an older copy",
+			rec.Ack, c.flushed)
+	}
+	return rec, nil
+}
+
+// endOf is the switchpoint at which tl ended, if it is not the current timeline.
+func endOf(h replication.History, tl change.Timeline) (change.LSN, bool) {
+	for _, a := range h.Ancestors {
+		if a.Timeline == tl {
+			return a.End, true
+		}
+	}
+	return 0, false
+}
+
+// stream keeps a connection up and the ring filled until ctx ends. Between two
+// connections the ring stays as it is, and what the next one repeats is dropped.
+func (l *life) stream(ctx context.Context) error {
+	conn := l.current()
+	for {
+		err := l.receive(ctx, conn)
+		l.disconnect()
+		l.use(nil)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !passing(err) && !errors.Is(err, replication.ErrClosed):
+			return err
+		}
+		// ErrClosed: watch has let a server go that shuts down.
+		l.log.Warn("the replication connection ended; connecting again", "error", err)
+		l.setTrouble(err.Error())
+		if conn, err = l.reconnect(ctx); err != nil {
+			return err
+		}
+		l.reconnects.Add(1)
+		l.log.Info("streaming again", "confirmed_flush", conn.slot.ConfirmedFlush)
+	}
+}
+
+func (l *life) reconnect(ctx context.Context) (*connection, error) {
+	conn, err := l.dial(ctx, l.identity, l.setTrouble)
+	if err != nil {
+		return nil, err
+	}
+	if conn.system.Timeline != l.timeline {
+		err = newLife("the server is on timeline %d now, it was on %d", conn.system.Timeline, l.timeline)
+	} else {
+		_, err = checkRecord(l.keeper.recorded(), conn)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.session.Close(ctx))
+	}
+	l.use(conn)
+	return conn, nil
+}
+
+// use makes conn the present connection.
+func (l *life) use(conn *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = conn
+	if conn == nil {
+		return
+	}
+	l.trouble = ""
+	l.hist = conn.history
+	l.flushedAt = max(l.flushedAt, conn.flushed)
+	l.days.forget()
+	l.guard.confirm()
+	if l.ackSent > 0 {
+		conn.session.SetAck(l.ackSent)
+	}
+}
+
+func (l *life) current() *connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn
+}
+
+func (l *life) history() replication.History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hist
+}
+
+// horizon is the LSN below which an earlier owner of the slot may have read.
+func (l *life) horizon() change.LSN {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushedAt
+}
+
+func (l *life) setTrouble(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = why
+}
+
+// watch asks the server every few seconds whether the slot is ours, and closes
+// a connection on which the server waits in order to shut down: a server that
+// shuts down waits for its receivers, and accepts nobody new.
+func (l *life) watch(ctx context.Context) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		if conn := l.current(); conn != nil {
+			l.look(ctx, conn)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *life) look(ctx context.Context, conn *connection) {
+	ctx, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	pid, err := l.admin.SlotOwner(ctx, l.cfg.Replication.Slot)
+	switch {
+	case err == nil && pid == conn.session.PID():
+		l.guard.confirm()
+	case err != nil && replication.IsShuttingDown(err):
+		l.log.Info("Postgres is shutting down; letting it go")
+		l.disconnect()
+	case err == nil:
+		l.log.Warn("the slot is not held by our connection", "slot", l.cfg.Replication.Slot, "active_pid", pid, "our_pid", conn.session.PID())
+	}
+}
+
+// flushed asks for the end of the server's WAL, trying until ctx ends.
+func (l *life) flushed(ctx context.Context) (change.LSN, error) {
+	for {
+		lsn, err := l.admin.FlushLSN(ctx)
+		if err == nil {
+			return lsn, nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		l.log.Warn("Postgres cannot be asked for the end of its WAL; trying again", "error", err)
+		if err := sleep(ctx, firstBackoff); err != nil {
+			return 0, err
+		}
+	}
+}
