@@ -138,7 +138,7 @@ func parseTable(s string) (pgx.Identifier, error) {
 			if end < 0 {
 				end = len(rest)
 			}
-			part, rest = strings.ToLower(rest[:end]), rest[end:]
+			part, rest = strings.Map(fold, rest[:end]), rest[end:]
 			if strings.ContainsAny(part, "\" \t\r\n;,()'") {
 				return bad()
 			}
@@ -162,4 +162,13 @@ func parseTable(s string) (pgx.Identifier, error) {
 		return parts, nil
 	}
 	return bad()
+}
+
+// fold is what Postgres does to an identifier without quotes in UTF-8
+// (downcase_identifier in src/backend/parser/scansup.c): ASCII only.
+func fold(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return r + ('a' - 'A')
+	}
+	return r
 }
