@@ -9,7 +9,9 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // File is a Store over a folder. An object is a file of the same name; names
@@ -23,6 +25,9 @@ import (
 // local file system: over a network, locks and links may not keep their word.
 type File struct {
 	root string
+	// swept: what dead processes have left is looked for once, before the
+	// first Put.
+	swept sync.Once
 }
 
 // NewFile returns the store over the folder root, an absolute path. The folder
@@ -43,6 +48,7 @@ func (f *File) Put(ctx context.Context, key string, body []byte, cond Condition)
 	if err := makeFolders(filepath.Join(f.root, ownFolder, "tmp")); err != nil {
 		return fail(err)
 	}
+	f.swept.Do(f.sweep)
 	tmp, err := f.writeTemp(body)
 	if err != nil {
 		return fail(err)
@@ -128,6 +134,22 @@ func (f *File) writeTemp(body []byte) (path string, err error) {
 	return file.Name(), file.Sync()
 }
 
+// sweep removes temporary files that no living process can still be writing. A
+// failure costs disk space only, and the next process tries again.
+func (f *File) sweep() {
+	const age = 24 * time.Hour
+	folder := filepath.Join(f.root, ownFolder, "tmp")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if stat, err := e.Info(); err == nil && time.Since(stat.ModTime()) > age {
+			_ = os.Remove(filepath.Join(folder, e.Name()))
+		}
+	}
+}
+
 // Get is Store's.
 func (f *File) Get(ctx context.Context, key string) ([]byte, string, error) {
 	file, _, err := f.open(ctx, key)
@@ -209,8 +231,9 @@ func (f *File) fail(op, key string, err error) error {
 	switch {
 	case errors.Is(err, ErrPrecondition):
 		e.Kind = Precondition
+	case op == "write" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR)):
+		e.Kind, e.Hint = Misconfigured, fmt.Sprintf("something in the place of a folder below %s is a file, or the other way round, or is being removed: move it away, or correct the lake's URL", f.root)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		// Of a write this can only be the folder, removed while we wrote.
 		e.Kind, e.Err = Missing, ErrNotFound
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Kind, e.Hint = Denied, fmt.Sprintf("let the user with the ID %d read and write the folder %s", os.Getuid(), f.root)
