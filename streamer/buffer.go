@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
@@ -34,6 +35,9 @@ type buffer struct {
 	// watching is set while the dispatcher waits for particular changes (an
 	// adopted boundary), so that it is woken for every one.
 	watching bool
+	// armed is set while the dispatcher sleeps until the oldest waiting
+	// transaction is old enough, so that it need not be woken for another one.
+	armed bool
 
 	room  signal // for the receiver: bytes were freed, or the bound was lifted
 	ready signal // for the dispatcher: a proposal may be due
@@ -71,27 +75,44 @@ func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Chang
 	if !added {
 		return nil
 	}
-	// The dispatcher is woken for the first waiting change (to learn when it
-	// will be old enough) and when a segment may be full, not for each change.
-	s := b.ring.Stats()
-	if s.Waiting.Changes == 1 || s.Waiting.Changes >= b.limits.SegmentRows || s.Waiting.Bytes >= b.limits.SegmentBytes || b.watching {
+	if b.watching || b.filled() {
 		b.ready.raise()
 	}
 	return nil
 }
 
-// mark notes the end of a transaction.
+// filled says whether a segment may be full.
+func (b *buffer) filled() bool {
+	s := b.ring.Stats()
+	return s.Waiting.Changes >= b.limits.SegmentRows || s.Waiting.Bytes >= b.limits.SegmentBytes
+}
+
+// mark notes the end of a transaction. The dispatcher is woken for the first
+// complete one, to learn when it will be old enough, and when a segment may be
+// full, not for each.
 func (b *buffer) mark(end change.LSN) {
 	b.mu.Lock()
 	moved := b.ring.Mark(end)
-	full := b.ring.Stats().Waiting.Changes >= b.limits.SegmentRows
+	ready := !b.armed || b.filled()
 	b.mu.Unlock()
 	if moved {
 		b.acked.raise()
 	}
-	if full {
+	if ready {
 		b.ready.raise()
 	}
+}
+
+// propose asks the ring for a segment, or says in what time one is due by age.
+func (b *buffer) propose(now change.Time, drain bool) (v ring.View, ok bool, due time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, ok = b.ring.Propose(now, drain)
+	due, b.armed = b.ring.NextDue(now)
+	if !b.armed {
+		due = time.Hour
+	}
+	return v, ok, due
 }
 
 // keepalive notes that nothing of the stream stands below end that has not been

@@ -37,19 +37,9 @@ func (l *life) nextProposal(ctx context.Context) (view ring.View, ok bool, err e
 	defer timer.Stop()
 	for {
 		draining := l.draining()
-		var due time.Duration
-		var aging bool
-		now := change.TimeOf(time.Now())
-		l.buf.locked(func(r *ring.Ring) {
-			if view, ok = r.Propose(now, draining); !ok {
-				due, aging = r.NextDue(now)
-			}
-		})
+		view, ok, due := l.buf.propose(change.TimeOf(time.Now()), draining)
 		if ok || draining {
 			return view, ok, nil
-		}
-		if !aging {
-			due = time.Hour
 		}
 		timer.Reset(due)
 		select {

@@ -39,6 +39,10 @@ func (a *Admin) with(ctx context.Context, doing string, f func(*pgx.Conn) error)
 	}
 	a.cfg.prepare(&pc.Config)
 	deleteFold(pc.RuntimeParams, "replication")
+	for name, value := range ordinarySettings() {
+		deleteFold(pc.RuntimeParams, name)
+		pc.RuntimeParams[name] = value
+	}
 	// No prepared statements: one round trip less, and a pooler may be between.
 	pc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, pc)
@@ -51,6 +55,19 @@ func (a *Admin) with(ctx context.Context, doing string, f func(*pgx.Conn) error)
 		}
 	}()
 	return f(conn)
+}
+
+// ordinarySettings keep a role's settings from changing what the statements
+// mean, or from ending them: how long a call may take is its context's business.
+func ordinarySettings() map[string]string {
+	return map[string]string{
+		"client_encoding":               "UTF8",
+		"search_path":                   "pg_catalog",
+		"quote_all_identifiers":         "off",
+		"default_transaction_read_only": "off",
+		"statement_timeout":             "0",
+		"lock_timeout":                  "0",
+	}
 }
 
 // FlushLSN is how far the server's WAL is on its disk now

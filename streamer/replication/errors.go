@@ -124,7 +124,7 @@ func slotInvalidated(slot string, cause error) error {
 
 func publicationMissing(names []string, cause error) error {
 	return &Error{Kind: ErrPublicationMissing, Cause: cause, Text: fmt.Sprintf(
-		"a publication of %s did not exist at the WAL position that is being read: it was made after the slot, or dropped and made again; it does not help to make it now, since Postgres reads the catalog as it was at that position",
+		"a publication of this pipeline (%s) did not exist at the WAL position that is being read: it was made after the slot, or dropped and made again. Making it now does not help, since Postgres reads the catalog as it was at that position: drop the slot and run tidemark setup for a new one, and copy the rows in between another way",
 		strings.Join(names, ", "))}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -306,9 +305,3 @@ func throughout(t *testing.T, d time.Duration, what string, cond func() bool) {
 }
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
-
-// logged is a logger whose text can be searched.
-func logged() (*slog.Logger, func(string) bool) {
-	var b syncBuffer
-	return slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})), func(s string) bool { return strings.Contains(b.String(), s) }
-}

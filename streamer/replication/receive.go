@@ -1,9 +1,11 @@
 package replication
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -151,3 +153,6 @@ func (s *Session) notice(n *pgproto3.NoticeResponse) error {
 	s.log.Warn("warning from the server", attrs...)
 	return nil
 }
+
+// newReader takes many of Postgres' 8 KiB writes with one system call.
+func newReader(r io.Reader) io.Reader { return bufio.NewReaderSize(r, readBuffer) }

@@ -2,27 +2,20 @@ package replication
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 )
-
-// closeBound limits Close when its context does not.
-const closeBound = 3 * time.Second
 
 // System is what the server says of itself.
 type System struct {
@@ -174,78 +167,6 @@ func (s *Session) History(ctx context.Context) (History, error) {
 	return ParseHistory(s.system.Timeline, file.Content)
 }
 
-// Start asks for the slot's changes, from the slot's own position on. After an
-// error the session is good for nothing but Close.
-func (s *Session) Start(ctx context.Context) error {
-	if s.conn != nil {
-		return errors.New("start replication: it was started already")
-	}
-	if len(s.cfg.Publications) == 0 {
-		return errors.New("start replication: no publication is configured: name at least one")
-	}
-	if err := s.inspectSlot(ctx); err != nil {
-		return fmt.Errorf("start replication: %w", s.classify(starting, err))
-	}
-	// 0/0 is the slot's confirmed_flush_lsn (CreateDecodingContext in
-	// src/backend/replication/logical/logical.c).
-	err := pglogrepl.StartReplication(ctx, s.pg, s.cfg.Slot, 0, pglogrepl.StartReplicationOptions{
-		Mode:       pglogrepl.LogicalReplication,
-		PluginArgs: []string{"proto_version '1'", "messages 'true'", "publication_names " + literal(identifiers(s.cfg.Publications))},
-	})
-	if err != nil {
-		return fmt.Errorf("start replication: %w", s.classify(starting, err))
-	}
-	// From here on reads and writes are two goroutines' business, which pgconn
-	// does not know of.
-	raw, err := s.pg.Hijack()
-	if err != nil {
-		return fmt.Errorf("start replication: %w", err)
-	}
-	if err := raw.Conn.SetDeadline(time.Time{}); err != nil {
-		_ = raw.Conn.Close()
-		return fmt.Errorf("start replication: %w", err)
-	}
-	s.stream(raw.Conn, raw.Frontend)
-	return nil
-}
-
-// stream begins to report on a connection that streams.
-func (s *Session) stream(conn net.Conn, front *pgproto3.Frontend) {
-	s.conn, s.front = conn, front
-	s.mu.Lock()
-	acked := s.feedback.ack
-	s.feedback = NewFeedback(s.confirmed, s.timeout, time.Now())
-	s.feedback.Ack(acked)
-	s.watch = shutdownWatch{grace: s.cfg.grace()}
-	s.mu.Unlock()
-	go s.send()
-}
-
-// inspectSlot reads the slot's position, and refuses a slot that the stream
-// cannot be read from.
-func (s *Session) inspectSlot(ctx context.Context) error {
-	// The name was checked: it needs no quoting.
-	rows, err := queryRows(ctx, s.pg, `SELECT plugin, database, two_phase, wal_status, confirmed_flush_lsn, slot_type
-		FROM pg_catalog.pg_replication_slots WHERE slot_name = '`+s.cfg.Slot+`'`, 6)
-	if err != nil {
-		return fmt.Errorf("read slot: %w", err)
-	}
-	if len(rows) == 0 {
-		return slotMissing(s.cfg.Slot, nil)
-	}
-	plugin, database, twoPhase, status, confirmed, kind := rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4], rows[0][5]
-	if status == walLost {
-		return slotInvalidated(s.cfg.Slot, nil)
-	}
-	if text := unsuitable(s.cfg.Slot, kind, plugin, database, s.system.Database, twoPhase == "t"); text != "" {
-		return &Error{Kind: ErrSlotUnsuitable, Text: text}
-	}
-	if s.confirmed, err = change.ParseLSN(confirmed); err != nil {
-		return fmt.Errorf("read slot: %w", err)
-	}
-	return nil
-}
-
 // NoteEnd notes the end LSN of a commit that came on this connection: up to
 // there an ack may be reported. Keepalive ends are noted by Receive.
 func (s *Session) NoteEnd(end change.LSN) { s.advance(func(f *Feedback) { f.Received(end) }) }
@@ -278,109 +199,3 @@ func signal(c chan<- struct{}) {
 // Failed is closed when the session has ended by itself; Receive returns why.
 // It is also closed by Close.
 func (s *Session) Failed() <-chan struct{} { return s.failed }
-
-// fail ends the session with a reason, unless it has one already. What the
-// server still had to say is read for a moment longer: it may be the reason of
-// the reason.
-func (s *Session) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return
-	}
-	s.failure = err
-	close(s.failed)
-	if errors.Is(err, ErrServerShutdown) {
-		_ = s.conn.Close()
-		return
-	}
-	_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
-}
-
-// reason is why the session has ended; nil while it has not.
-func (s *Session) reason() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failure
-}
-
-// Close reports the final status and ends the session: Receive returns
-// ErrClosed. It waits, within ctx and at most 3 s, until the server has let go
-// of the slot, so that the next session can have it at once. The error says
-// that the final status may not have arrived; the session is closed
-// nevertheless. Later calls return the first one's error.
-func (s *Session) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closed = s.close(ctx) })
-	return s.closed
-}
-
-func (s *Session) close(ctx context.Context) error {
-	if s.conn == nil {
-		close(s.failed)
-		return s.pg.Close(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, closeBound)
-	defer cancel()
-	deadline, _ := ctx.Deadline()
-
-	s.mu.Lock()
-	alive := s.failure == nil
-	if alive {
-		s.failure = ErrClosed
-		close(s.failed)
-	}
-	s.closeBy = deadline
-	_ = s.conn.SetWriteDeadline(deadline) // also of a write that is under way
-	s.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Now()) })()
-
-	_ = s.conn.SetReadDeadline(time.Now()) // ends a Receive that is under way
-	<-s.sent
-
-	err := errors.Join(s.farewell(alive, deadline), s.conn.Close())
-	if alive && err != nil {
-		return fmt.Errorf("close replication connection: %w", err)
-	}
-	return nil
-}
-
-// farewell sends the final status and the end of the session, and reads what
-// the server still sends, until it hangs up. Without the reading, what was not
-// read yet would make the kernel reset the connection, and the status with it.
-func (s *Session) farewell(alive bool, deadline time.Time) error {
-	if !alive {
-		return nil
-	}
-	s.mu.Lock()
-	status := s.feedback.Take(time.Now())
-	s.mu.Unlock()
-	last, err := (&pgproto3.Terminate{}).Encode(encodeStatus(status, time.Now()))
-	if err != nil {
-		return err
-	}
-	if _, err := s.conn.Write(last); err != nil {
-		return fmt.Errorf("send final status %s: %w", status.Flushed, err)
-	}
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	if err := s.conn.SetReadDeadline(deadline); err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, s.conn); err != nil {
-		s.log.Debug("the server has not hung up yet", "error", err)
-	}
-	return nil
-}
-
-// identifiers is the list form of publication_names: each name in double
-// quotes.
-func identifiers(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = pgx.Identifier{n}.Sanitize()
-	}
-	return strings.Join(quoted, ",")
-}
-
-// literal quotes a string of a replication command.
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
