@@ -17,6 +17,7 @@ func TestTheIdentityIsCreatedOnce(t *testing.T) {
 	}
 	id := laketest.Identity()
 	id.CreatedAt = time.Now() // with a zone and a monotonic reading
+	id.Publications = []string{}
 	for range 2 {
 		if err := l.CreateIdentity(t.Context(), id); err != nil {
 			t.Fatal(err)
