@@ -75,7 +75,7 @@ func NewClient(cfg ClientConfig, log *slog.Logger) (*Client, error) {
 	}
 	c := &Client{cfg: cfg}
 	var err error
-	if c.tls, err = newClientTLS(cfg.CAFile, cfg.CertFile, cfg.KeyFile, cfg.ServerName, log); err != nil {
+	if c.tls, err = newClientTLS(cfg.CAFile, cfg.CertFile, cfg.KeyFile, log); err != nil {
 		return nil, fmt.Errorf("data plane: %w", err)
 	}
 	if cfg.TokenFile != "" {
@@ -116,9 +116,15 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 			// Attempts are repeated by whoever fetches, at its own pace.
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 		}),
+		grpc.WithInitialWindowSize(window),
+		grpc.WithInitialConnWindowSize(2 * window),
+		grpc.WithReadBufferSize(socketBuffer),
 		// Rows do not go through a proxy by accident of the environment.
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
+	}
+	if c.cfg.ServerName != "" && !plain {
+		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
 	}
 	if c.tokens != nil {
 		opts = append(opts, grpc.WithPerRPCCredentials(sendToken{tokens: c.tokens, plain: plain}))

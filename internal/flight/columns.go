@@ -5,9 +5,13 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
 )
 
 // batchColumns are the values of a batch: rows of each, of offsets one more.
+// The encoder fills them, the decoder takes them from what has come.
 type batchColumns struct {
 	rows       int
 	timeline   []uint32
@@ -95,28 +99,65 @@ func (b *batchColumns) takeRaw(col arrow.Array) error {
 	return nil
 }
 
-// boundedAllocator keeps arrow from allocating what a broken length asks for.
-// It can only panic, and arrow's reader turns panics into errors. In a stream
-// that is as it should be nothing is compressed and so nothing allocated here.
-type boundedAllocator struct{ limit int }
-
-// Allocate implements memory.Allocator.
-func (a boundedAllocator) Allocate(size int) []byte {
-	if size < 0 || size > a.limit {
-		panic(fmt.Sprintf("a buffer of %d bytes, at most %d", size, a.limit))
+// reset empties b for the next batch and keeps its memory.
+func (b *batchColumns) reset() {
+	*b = batchColumns{
+		timeline: b.timeline[:0], commitLSN: b.commitLSN[:0], ordinal: b.ordinal[:0], lsn: b.lsn[:0],
+		commitTime: b.commitTime[:0], received: b.received[:0], xid: b.xid[:0],
+		operation: b.operation[:0], flags: b.flags[:0], relation: b.relation[:0], length: b.length[:0],
+		offsets: append(b.offsets[:0], 0), raw: b.raw[:0],
 	}
-	return make([]byte, size)
 }
 
-// Reallocate implements memory.Allocator.
-func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
-	if 0 <= size && size <= cap(b) {
-		return b[:size]
+// add appends a row for c, whose relation has number rel, with part of its
+// message.
+func (b *batchColumns) add(c *change.Change, rel int32, part []byte) {
+	b.rows++
+	b.timeline = append(b.timeline, uint32(c.Position.Timeline))
+	b.commitLSN = append(b.commitLSN, uint64(c.Position.LSN))
+	b.ordinal = append(b.ordinal, c.Position.Ordinal)
+	b.lsn = append(b.lsn, uint64(c.LSN))
+	b.commitTime = append(b.commitTime, int64(c.CommitTime))
+	b.received = append(b.received, int64(c.Received))
+	b.xid = append(b.xid, c.XID)
+	b.operation = append(b.operation, uint8(c.Operation))
+	var flags uint8
+	if c.Joined {
+		flags = flagJoined
 	}
-	n := a.Allocate(size)
-	copy(n, b)
-	return n
+	b.flags = append(b.flags, flags)
+	b.relation = append(b.relation, rel)
+	b.length = append(b.length, uint64(len(c.Raw)))
+	b.raw = append(b.raw, part...)
+	b.offsets = append(b.offsets, int32(len(b.raw)))
 }
 
-// Free implements memory.Allocator.
-func (a boundedAllocator) Free([]byte) {}
+// record gives b as a batch that aliases b's memory.
+func (b *batchColumns) record(schema *arrow.Schema) arrow.RecordBatch {
+	bufs := [columns][]byte{
+		colTimeline:   arrow.Uint32Traits.CastToBytes(b.timeline),
+		colCommitLSN:  arrow.Uint64Traits.CastToBytes(b.commitLSN),
+		colOrdinal:    arrow.Uint64Traits.CastToBytes(b.ordinal),
+		colLSN:        arrow.Uint64Traits.CastToBytes(b.lsn),
+		colCommitTime: arrow.Int64Traits.CastToBytes(b.commitTime),
+		colReceived:   arrow.Int64Traits.CastToBytes(b.received),
+		colXID:        arrow.Uint32Traits.CastToBytes(b.xid),
+		colOperation:  b.operation,
+		colFlags:      b.flags,
+		colRelation:   arrow.Int32Traits.CastToBytes(b.relation),
+		colLength:     arrow.Uint64Traits.CastToBytes(b.length),
+		colRaw:        b.raw,
+	}
+	var cols [columns]arrow.Array
+	for i, buf := range bufs {
+		data := []*memory.Buffer{nil, memory.NewBufferBytes(buf)}
+		if i == colRaw {
+			data = []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(b.offsets)), memory.NewBufferBytes(buf)}
+		}
+		d := array.NewData(schema.Field(i).Type, b.rows, data, nil, 0, 0)
+		cols[i] = array.MakeFromData(d)
+		d.Release()
+		defer cols[i].Release()
+	}
+	return array.NewRecordBatch(schema, cols[:], int64(b.rows))
+}

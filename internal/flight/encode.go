@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 )
@@ -16,11 +15,12 @@ import (
 // that a source's Reader can be closed when add and end have returned. Not safe
 // for concurrent use.
 type encoder struct {
-	w *flight.Writer
-	b *array.RecordBuilder
+	w      *flight.Writer
+	schema *arrow.Schema
 
-	// Of the batch that is being built.
-	rows      int
+	// Of the batch that is being built; bytes counts its raw messages and its
+	// relations.
+	batch     batchColumns
 	bytes     int
 	relations []json.RawMessage
 
@@ -31,15 +31,14 @@ type encoder struct {
 
 func newEncoder(w flight.DataStreamWriter) *encoder {
 	schema := wireSchema()
-	return &encoder{
+	e := &encoder{
 		w:       flight.NewRecordWriter(w, ipc.WithSchema(schema)),
-		b:       array.NewRecordBuilder(memory.DefaultAllocator, schema),
+		schema:  schema,
 		numbers: map[*change.Relation]int32{},
 	}
+	e.batch.reset()
+	return e
 }
-
-// close frees the builders. It sends nothing.
-func (e *encoder) close() { e.b.Release() }
 
 // add sends the changes in cs, apart from those of a last unfinished batch.
 func (e *encoder) add(cs []change.Change) error {
@@ -59,7 +58,7 @@ func (e *encoder) addOne(c *change.Change) error {
 	if len(c.Raw) > maxRaw {
 		return fmt.Errorf("change %s: its message of %d bytes is longer than Postgres can send", c.Position, len(c.Raw))
 	}
-	if e.rows > 0 && e.bytes+len(c.Raw) > maxBatchBytes {
+	if e.batch.rows > 0 && e.bytes+len(c.Raw) > maxBatchBytes {
 		if err := e.flush(); err != nil {
 			return err
 		}
@@ -67,8 +66,9 @@ func (e *encoder) addOne(c *change.Change) error {
 	for rest := c.Raw; ; {
 		part := rest[:min(len(rest), maxBatchBytes)]
 		rest = rest[len(part):]
-		e.row(c, rel, part)
-		if len(rest) > 0 || e.rows == maxBatchRows {
+		e.batch.add(c, rel, part)
+		e.bytes += len(part)
+		if len(rest) > 0 || e.batch.rows == maxBatchRows {
 			if err := e.flush(); err != nil {
 				return err
 			}
@@ -106,36 +106,6 @@ func (e *encoder) number(r *change.Relation) (int32, error) {
 	return n, nil
 }
 
-func (e *encoder) row(c *change.Change, rel int32, part []byte) {
-	if e.rows == 0 {
-		e.b.Field(colRaw).(*array.BinaryBuilder).ReserveData(len(part))
-	}
-	u32 := func(col int, v uint32) { e.b.Field(col).(*array.Uint32Builder).Append(v) }
-	u64 := func(col int, v uint64) { e.b.Field(col).(*array.Uint64Builder).Append(v) }
-	i64 := func(col int, v int64) { e.b.Field(col).(*array.Int64Builder).Append(v) }
-	u8 := func(col int, v uint8) { e.b.Field(col).(*array.Uint8Builder).Append(v) }
-
-	u32(colTimeline, uint32(c.Position.Timeline))
-	u64(colCommitLSN, uint64(c.Position.LSN))
-	u64(colOrdinal, c.Position.Ordinal)
-	u64(colLSN, uint64(c.LSN))
-	i64(colCommitTime, int64(c.CommitTime))
-	i64(colReceived, int64(c.Received))
-	u32(colXID, c.XID)
-	u8(colOperation, uint8(c.Operation))
-	var flags uint8
-	if c.Joined {
-		flags |= flagJoined
-	}
-	u8(colFlags, flags)
-	e.b.Field(colRelation).(*array.Int32Builder).Append(rel)
-	u64(colLength, uint64(len(c.Raw)))
-	e.b.Field(colRaw).(*array.BinaryBuilder).Append(part)
-
-	e.rows++
-	e.bytes += len(part)
-}
-
 // flush sends the batch as it stands, with the relations that are new in it. A
 // batch with relations and no rows is fine: the rows follow in the next.
 func (e *encoder) flush() error {
@@ -144,7 +114,7 @@ func (e *encoder) flush() error {
 
 // end sends what is left and the end mark.
 func (e *encoder) end() error {
-	if e.rows > 0 || len(e.relations) > 0 {
+	if e.batch.rows > 0 || len(e.relations) > 0 {
 		if err := e.flush(); err != nil {
 			return err
 		}
@@ -167,8 +137,13 @@ func (e *encoder) send(end *endMark) error {
 			return fmt.Errorf("encode the metadata of a batch: %w", err)
 		}
 	}
-	rec := e.b.NewRecordBatch()
+	rec := e.batch.record(e.schema)
 	defer rec.Release()
-	e.rows, e.bytes, e.relations = 0, 0, nil
-	return e.w.WriteWithAppMetadata(rec, meta)
+	// The stream has its own copy when this returns: the transport's message.
+	if err := e.w.WriteWithAppMetadata(rec, meta); err != nil {
+		return err
+	}
+	e.batch.reset()
+	e.bytes, e.relations = 0, nil
+	return nil
 }

@@ -93,7 +93,7 @@ func fromStatus(ctx context.Context, address string, begun bool, err error) erro
 		return fmt.Errorf("%w: %s", context.DeadlineExceeded, st.Message())
 	case codes.Unavailable:
 		if begun {
-			return fmt.Errorf("%w any more, the connection was lost in the middle of the rows: %s", ErrUnreachable, st.Message())
+			return fmt.Errorf("%w any more: the connection was lost in the middle of the rows: %s", ErrUnreachable, st.Message())
 		}
 		return fmt.Errorf("%w: check that it runs, that data.advertise (%s) is an address by which this machine can reach it, and that both sides use TLS or neither does: %s", ErrUnreachable, address, st.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:

@@ -57,6 +57,7 @@ func (s *Server) init() error {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: answer}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 4, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.WriteBufferSize(socketBuffer),
 	}
 	if cfg.CertFile != "" {
 		creds, err := newServerTLS(cfg.CertFile, cfg.KeyFile, cfg.ClientCAFile, s.log)
@@ -180,7 +181,6 @@ func (s *service) serve(t segment.Ticket, stream flight.FlightService_DoGetServe
 		}
 	}()
 	e := newEncoder(stream)
-	defer e.close()
 	for {
 		// A source in memory does not look at the context.
 		if err := context.Cause(stream.Context()); err != nil {

@@ -43,10 +43,10 @@ func newServerTLS(cert, key, clientCA string, log *slog.Logger) (credentials.Tra
 
 // newClientTLS follows the authorities of the streamer's certificate (may be
 // empty: the system's) and a client certificate with its key (may be empty).
-func newClientTLS(ca, cert, key, serverName string, log *slog.Logger) (credentials.TransportCredentials, error) {
+func newClientTLS(ca, cert, key string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	r, err := newReloader("the TLS files of the data plane (data.tls_ca, data.tls_cert, data.tls_key)",
 		[]string{ca, cert, key}, log, func(files [][]byte) (*tls.Config, error) {
-			c := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: serverName}
+			c := &tls.Config{MinVersion: tls.VersionTLS13}
 			var err error
 			if ca != "" {
 				if c.RootCAs, err = authorities(ca, files[0]); err != nil {
@@ -102,7 +102,8 @@ func (r rotating) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	return t.ServerHandshake(c)
 }
 
-// Info implements credentials.TransportCredentials.
+// Info implements credentials.TransportCredentials. It names no server: the name
+// to expect is that of the connection (grpc.WithAuthority).
 func (r rotating) Info() credentials.ProtocolInfo {
 	return credentials.NewTLS(nil).Info()
 }
@@ -110,8 +111,8 @@ func (r rotating) Info() credentials.ProtocolInfo {
 // Clone implements credentials.TransportCredentials.
 func (r rotating) Clone() credentials.TransportCredentials { return r }
 
-// OverrideServerName implements credentials.TransportCredentials. gRPC calls it
-// for no one here: the name is in the configuration.
+// OverrideServerName implements credentials.TransportCredentials. gRPC itself
+// does not call it.
 func (r rotating) OverrideServerName(string) error {
-	return errors.New("the server name of the data plane is set in its configuration")
+	return errors.New("the name of the server is that of the connection")
 }

@@ -1,0 +1,24 @@
+package segment_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSourceInMemoryKeepsTheContract(t *testing.T) {
+	segmenttest.Run(t, func(t *testing.T, segs []segmenttest.Segment) segment.Source {
+		m := segmenttest.NewMemory(segs...)
+		t.Cleanup(func() {
+			if n := m.Open(); n != 0 {
+				t.Errorf("%d readers were left open", n)
+			}
+		})
+		return m
+	})
+}
