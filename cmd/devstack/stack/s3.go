@@ -37,7 +37,8 @@ type S3 struct {
 	proc   *proc.Process
 }
 
-func newS3(dir string, opt S3Options) (*S3, error) {
+// NewS3 makes the folder in dir and chooses the port; Start does the rest.
+func NewS3(dir string, opt S3Options) (*S3, error) {
 	if err := fill(&opt.Port); err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package stack
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,17 +42,26 @@ type Fault struct {
 	hits    int
 	inside  int
 	removed bool
-	changed chan struct{} // closed and replaced whenever a count above changes
+	changed chan struct{} // closed and replaced whenever hits grows
 }
 
-// Hold keeps the first n matching requests (all, when n is 0) from the store
-// until the fault is removed. A request whose client has given up meanwhile
-// reaches the store all the same if its body had been received: a late upload.
+// Hold receives the first n matching requests (all, when n is 0) whole and keeps
+// them from the store until the fault is removed. Then they reach the store also
+// if their client has given up or died meanwhile: a late upload. A request meets
+// the fault when its body is there.
 func (p *FaultProxy) Hold(match Match, n int) *Fault {
 	f := &Fault{match: match, left: limit(n)}
 	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			reset(w) // the client has gone before it had sent everything
+			return
+		}
+		f.hit()
 		<-f.gone
-		pass.ServeHTTP(deaf{w}, r.WithContext(context.WithoutCancel(r.Context())))
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		pass.ServeHTTP(deaf{w}, r)
 	}
 	return p.add(f)
 }
@@ -64,6 +75,7 @@ func (p *FaultProxy) Delay(match Match, d time.Duration) *Fault {
 func (p *FaultProxy) DelayBy(match Match, d func(Request) time.Duration) *Fault {
 	f := &Fault{match: match, left: limit(0)}
 	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
+		f.hit()
 		sleep(r.Context(), d(Request{Method: r.Method, Path: r.URL.Path, At: time.Now()}), f.gone)
 		pass.ServeHTTP(w, r)
 	}
@@ -75,6 +87,7 @@ func (p *FaultProxy) DelayBy(match Match, d func(Request) time.Duration) *Fault 
 func (p *FaultProxy) Refuse(match Match, status, n int) *Fault {
 	f := &Fault{match: match, left: limit(n)}
 	f.do = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		f.hit()
 		code := "InternalError"
 		if status == http.StatusServiceUnavailable {
 			code = "SlowDown"
@@ -90,7 +103,10 @@ func (p *FaultProxy) Refuse(match Match, status, n int) *Fault {
 // 0) before the store sees them.
 func (p *FaultProxy) Reset(match Match, n int) *Fault {
 	f := &Fault{match: match, left: limit(n)}
-	f.do = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) { reset(w) }
+	f.do = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		f.hit()
+		reset(w)
+	}
 	return p.add(f)
 }
 
@@ -100,6 +116,7 @@ func (p *FaultProxy) Reset(match Match, n int) *Fault {
 func (p *FaultProxy) LoseAnswer(match Match, n int) *Fault {
 	f := &Fault{match: match, left: limit(n)}
 	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
+		f.hit()
 		pass.ServeHTTP(nowhere{http.Header{}}, r)
 		reset(w)
 	}
@@ -167,7 +184,7 @@ func (f *Fault) WaitHits(ctx context.Context, n int) error {
 	}
 }
 
-// enter says whether the fault still applies, and counts the request if so.
+// enter says whether the fault still applies, and takes the request in if so.
 func (f *Fault) enter() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,21 +194,21 @@ func (f *Fault) enter() bool {
 	if f.left > 0 {
 		f.left--
 	}
-	f.hits++
 	f.inside++
-	f.tell()
 	return true
+}
+
+// hit counts the request.
+func (f *Fault) hit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hits++
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
 func (f *Fault) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inside--
-	f.tell()
-}
-
-// tell needs mu.
-func (f *Fault) tell() {
-	close(f.changed)
-	f.changed = make(chan struct{})
 }

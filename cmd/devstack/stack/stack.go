@@ -74,7 +74,7 @@ func Start(ctx context.Context, opt Options) (_ *Stack, err error) {
 	if s.Temporal, err = newTemporal(s.dir, opt.Temporal); err != nil {
 		return nil, err
 	}
-	if s.S3, err = newS3(s.dir, opt.S3); err != nil {
+	if s.S3, err = NewS3(s.dir, opt.S3); err != nil {
 		return nil, err
 	}
 	if opt.Postgres.Dir == "" && !s.temporary {

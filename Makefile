@@ -1,0 +1,47 @@
+# make help lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build test test-product test-e2e demo bench lint fmt clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# One set of build flags everywhere, or every set fills a build cache of its own.
+build: ## bin/tidemark, and bin/devstack: Temporal, S3 and Postgres for development
+	@mkdir -p bin
+	@echo "building bin/tidemark"
+	@go build -o bin/tidemark ./cmd/tidemark
+	@echo "building bin/devstack (the first time takes 5 to 10 minutes: it embeds a Temporal server)"
+	@cd cmd/devstack && go build -o ../../bin/devstack .
+
+test: ## all tests, on real Postgres 15 and 18, Temporal and S3; installs what is missing
+	@scripts/bootstrap
+	@scripts/test
+
+test-product: ## the product's tests alone
+	@scripts/bootstrap
+	@scripts/test product
+
+test-e2e: ## the end-to-end tests alone; RUN=<pattern> for some of them
+	@scripts/bootstrap
+	@scripts/test e2e $(RUN)
+
+demo: ## Tidemark on a fresh stack under a live write load; ONCE=1 to stop by itself, ARGS for more flags
+	@scripts/bootstrap demo
+	@$(MAKE) --no-print-directory build
+	@bin/devstack demo $(if $(ONCE),-once) $(ARGS)
+
+bench: ## benchmarks of the packages that have some
+	@go test -run '^$$' -bench . -benchmem ./... | grep -v 'no test files'
+	@echo "Benchmarks of the whole pipeline are for later."
+
+lint: ## golangci-lint, which has to be installed, over both modules
+	@command -v golangci-lint >/dev/null || { echo "golangci-lint is missing: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0"; exit 1; }
+	golangci-lint run ./...
+	cd cmd/devstack && golangci-lint run --config ../../.golangci.yml ./...
+
+fmt: ## gofmt over both modules
+	@gofmt -l -w $$(git ls-files '*.go')
+
+clean: ## what was built; what was installed in .work stays
+	rm -rf bin

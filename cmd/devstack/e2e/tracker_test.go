@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tidemark-cdc/tidemark/activities"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/internal/tracker"
+	"github.com/tidemark-cdc/tidemark/internal/tracker/trackertest"
+	"github.com/tidemark-cdc/tidemark/worker"
+	"github.com/tidemark-cdc/tidemark/workflows"
+)
+
+// dialTemporal connects to the harness's Temporal.
+func dialTemporal(t *testing.T, h *harness.Harness) client.Client {
+	t.Helper()
+	c, err := client.Dial(client.Options{
+		HostPort: h.Stack.Temporal.Address(), Namespace: h.Stack.Temporal.Namespace(), Identity: "e2e",
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// stage plays the activities: an upload goes on until the test lets its segment
+// finish.
+type stage struct {
+	mu      sync.Mutex
+	release map[string]chan struct{}
+	sources map[string][]segment.Location
+}
+
+func newStage() *stage {
+	return &stage{release: make(map[string]chan struct{}), sources: make(map[string][]segment.Location)}
+}
+
+func (s *stage) upload(ctx context.Context, in activities.UploadInput) (activities.UploadResult, error) {
+	id := in.Ref.WorkflowID()
+	s.mu.Lock()
+	s.sources[id] = append(s.sources[id], in.Source)
+	s.mu.Unlock()
+	select {
+	case <-s.gate(id):
+		return activities.UploadResult{Version: activities.Version, Objects: []activities.Object{{Key: lake.Key(in.Ref), Rows: in.Ref.Rows, Bytes: 1000}}}, nil
+	case <-ctx.Done():
+		return activities.UploadResult{}, context.Cause(ctx)
+	}
+}
+
+func (s *stage) gate(id string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.release[id] == nil {
+		s.release[id] = make(chan struct{}, 1000)
+	}
+	return s.release[id]
+}
+
+// finish lets one attempt succeed; those that the workflow has given up take
+// nothing away from it, since they were canceled before.
+func (s *stage) finish(id string) {
+	gate := s.gate(id)
+	for range 10 {
+		gate <- struct{}{}
+	}
+}
+
+// moved gives the sources of all attempts but the first.
+func (s *stage) moved(id string) []segment.Location {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sources[id]) == 0 {
+		return nil
+	}
+	return append([]segment.Location(nil), s.sources[id][1:]...)
+}
+
+// startWorker runs the real workflow with played activities until the test ends.
+func startWorker(t *testing.T, c client.Client, queue string, upload, quarantine any) {
+	t.Helper()
+	w := sdkworker.New(c, queue, sdkworker.Options{Identity: "e2e", MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
+	w.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
+	w.RegisterActivityWithOptions(upload, activity.RegisterOptions{Name: activities.UploadName})
+	w.RegisterActivityWithOptions(quarantine, activity.RegisterOptions{Name: activities.QuarantineName})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+}
+
+func temporalOnly(t *testing.T) *harness.Harness {
+	t.Helper()
+	return harness.New(t, harness.Options{Postgres: 15, NoSetup: true, TemporalMemory: true})
+}
+
+func TestTheTrackersContractHoldsOverTemporal(t *testing.T) {
+	h := temporalOnly(t)
+	c := dialTemporal(t, h)
+	s := newStage()
+	startWorker(t, c, "contract", s.upload, s.upload)
+	trackertest.Run(t, trackertest.Env{
+		Client: c, Namespace: h.Stack.Temporal.Namespace(), TaskQueue: "contract",
+		Finish: s.finish, Sources: s.moved,
+	})
+}
+
+// heldSource serves rows of its own once it is let go.
+type heldSource struct {
+	rows  []change.Change
+	asked chan struct{} // receives for each fetch
+	hold  chan struct{}
+}
+
+func newHeldSource() *heldSource {
+	rows := make([]change.Change, 3)
+	for i := range rows {
+		rows[i] = change.Change{
+			Position: change.Position{Timeline: 1, LSN: 0x16B3748, Ordinal: uint64(i)}, CommitTime: change.Time(20000 * 24 * 3600 * 1e6),
+			Raw: []byte("M\x00\x00\x00\x00\x00\x00\x00\x00\x00p\x00\x00\x00\x00\x01x"), XID: 7, Operation: change.Message,
+		}
+	}
+	return &heldSource{rows: rows, asked: make(chan struct{}, 100), hold: make(chan struct{})}
+}
+
+func (s *heldSource) ref(pipeline, lakeURL string) segment.Ref {
+	ref := trackertest.Ref(pipeline, 0, uint64(len(s.rows)-1))
+	hasher := segment.NewHasher()
+	for i := range s.rows {
+		hasher.Add(&s.rows[i])
+	}
+	ref.Rows, ref.Bytes, ref.Digest, ref.Lake = hasher.Rows(), hasher.Bytes(), hasher.Sum(), lakeURL
+	return ref
+}
+
+func (s *heldSource) Fetch(ctx context.Context, _ segment.Ticket) (segment.Reader, error) {
+	s.asked <- struct{}{}
+	select {
+	case <-s.hold:
+		return &onceReader{rows: s.rows}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+type onceReader struct{ rows []change.Change }
+
+func (r *onceReader) Next() ([]change.Change, error) {
+	if r.rows == nil {
+		return nil, io.EOF
+	}
+	rows := r.rows
+	r.rows = nil
+	return rows, nil
+}
+
+func (r *onceReader) Close() error { return nil }
+
+// startRun runs a worker with real activities; stop tells it to stop, and done
+// receives what Run returned.
+func startRun(t *testing.T, c client.Client, queue string, source segment.Source, l *lake.Lake, drain time.Duration) (stop func(), done chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done = make(chan error, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		done <- worker.Run(ctx, worker.Config{TaskQueue: queue, Drain: drain, Identity: "e2e"}, worker.Deps{
+			Client: c, Logger: slog.New(slog.DiscardHandler),
+			Activities: &activities.Activities{
+				Source:         func(segment.Location) (segment.Source, error) { return source, nil },
+				Lake:           l,
+				Logger:         slog.New(slog.DiscardHandler),
+				HeartbeatEvery: 100 * time.Millisecond,
+			},
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return cancel, done
+}
+
+func TestAWorkerFinishesItsUploadsBeforeItStops(t *testing.T) {
+	h := temporalOnly(t)
+	c := dialTemporal(t, h)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
+	defer cancel()
+	tr := tracker.New(c, tracker.Config{TaskQueue: "drain", Namespace: h.Stack.Temporal.Namespace(), Eager: true, Logger: slog.New(slog.DiscardHandler)})
+	if _, err := tr.Setup(ctx); err != nil {
+		t.Fatal(err)
+	}
+	l := lake.New("s3://bucket/drain", lake.NewMemory())
+	at := segment.Location{Instance: "a", Address: "127.0.0.1:4001"}
+
+	// The upload ends while the worker drains.
+	source := newHeldSource()
+	stop, done := startRun(t, c, "drain", source, l, time.Minute)
+	ref := source.ref("drained", l.URL())
+	rec, err := tr.Start(ctx, ref, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ctx, source.asked)
+	stop()
+	select {
+	case err := <-done:
+		t.Fatalf("the worker has left a running upload: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	close(source.hold)
+	if err := receive(t, ctx, done); err != nil {
+		t.Fatal(err)
+	}
+	if object, ok, err := l.FindSegment(ctx, ref); err != nil || !ok {
+		t.Fatalf("the lake has %+v, %t, %v", object, ok, err)
+	}
+
+	// The workflow's last task is for whoever comes next; and an upload that
+	// does not end within the drain goes on elsewhere.
+	slow := newHeldSource()
+	stop, done = startRun(t, c, "drain", slow, l, 300*time.Millisecond)
+	if rec, err = tr.Await(ctx, rec); err != nil || rec.State != segment.Completed {
+		t.Fatalf("record is %+v, %v", rec, err)
+	}
+	second := slow.ref("cut-off", l.URL())
+	rec, err = tr.Start(ctx, second, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ctx, slow.asked)
+	stop()
+	if err := receive(t, ctx, done); err != nil {
+		t.Fatal(err)
+	}
+	close(slow.hold)
+	startRun(t, c, "drain", slow, l, time.Minute)
+	if rec, err = tr.Await(ctx, rec); err != nil || rec.State != segment.Completed {
+		t.Fatalf("record is %+v, %v", rec, err)
+	}
+}
+
+func receive[T any](t *testing.T, ctx context.Context, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-ctx.Done():
+		t.Fatal(errors.Join(errors.New("nothing came"), context.Cause(ctx)))
+	}
+	return v
+}
