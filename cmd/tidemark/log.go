@@ -14,11 +14,19 @@ func newLogger(c *config.Config, sys system) *slog.Logger {
 	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
 		level = slog.LevelInfo
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if c.Log.Format == "text" || c.Log.Format != "json" && sys.colored {
 		return slog.New(slog.NewTextHandler(sys.stderr, opts))
 	}
 	return slog.New(slog.NewJSONHandler(sys.stderr, opts))
+}
+
+// readable writes durations as 1m30s, which the JSON handler would not.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // calm gives a logger for a library that tells at level info what nobody but

@@ -139,7 +139,7 @@ func (p *process) run(ctx context.Context) (err error) {
 
 // check waits for Temporal and refuses one that will not do.
 func (p *process) check(ctx context.Context) error {
-	if awaitTemporal(ctx, p.client, p.health) != nil {
+	if awaitTemporal(ctx, p.client, p.health, p.logger) != nil {
 		return nil // told to stop
 	}
 	return checkTemporal(ctx, p.tracker)

@@ -88,11 +88,23 @@ func printError(w io.Writer, err error) {
 	if errors.As(err, &invalid) && len(invalid.Problems) > 1 {
 		fmt.Fprintf(w, "tidemark: nothing was done, for %d reasons:\n", len(invalid.Problems))
 		for _, p := range invalid.Problems {
-			fmt.Fprintf(w, "  - %s\n", p)
+			fmt.Fprintf(w, "  - %s\n", oneLine(p))
 		}
 		return
 	}
-	fmt.Fprintf(w, "tidemark: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(w, "tidemark: %s\n", oneLine(err.Error()))
+}
+
+// oneLine puts the lines of an error that a library made into one, each once:
+// pgx, for instance, has a line for every address that it tried.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 func newRoot(sys system) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
@@ -194,8 +195,14 @@ func (s *setup) run(ctx context.Context) error {
 	defer cancel()
 	for i := len(undo) - 1; i >= 0; i-- {
 		if uerr := undo[i](back); uerr != nil {
-			err = fmt.Errorf("%w; and what setup had made could not be taken back: %w; run tidemark teardown", err, uerr)
+			return fmt.Errorf("%w; and what setup had made could not be taken back: %w; run tidemark teardown", err, uerr)
 		}
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		// Postgres has refused, such as a table that does not exist, and
+		// nothing is left of the attempt.
+		err = refused(err)
 	}
 	return err
 }

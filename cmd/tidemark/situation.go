@@ -47,6 +47,7 @@ func (s situation) problems() []string {
 	}
 	if s.facts.Slot == nil {
 		add("the replication slot %q of this pipeline is gone: rows committed since the last ack are in no object, and a new slot would hide that gap. Give the pipeline a new lake.url prefix and run setup again; the old prefix stays as it is, complete up to its last ack", s.slot)
+		return list
 	}
 	if p := s.publicationInfo(); p != nil && !p.Exists {
 		add("the publication %q of this pipeline is gone: making it again does not help, since Postgres reads its catalog as it was at each position of the WAL. Stop the pipeline, run tidemark teardown, give it a new lake.url prefix and run setup again", s.publication)

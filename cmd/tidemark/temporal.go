@@ -102,17 +102,25 @@ func openTemporal(ctx context.Context, c *config.Config, environ []string, logge
 }
 
 // awaitTemporal waits until Temporal answers, whatever it says, or ctx ends.
-// An outage is noted in h.
-func awaitTemporal(ctx context.Context, tc client.Client, h *health) error {
+// An outage is noted in h, and logged when it begins and when it ends.
+func awaitTemporal(ctx context.Context, tc client.Client, h *health, logger *slog.Logger) error {
+	waited := false
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := tc.CheckHealth(call, &client.CheckHealthRequest{})
 		cancel()
 		if err == nil || answered(err) {
 			h.temporalOutage(time.Time{}, nil)
+			if waited {
+				logger.Info("Temporal answers")
+			}
 			return nil
 		}
 		h.temporalOutage(time.Now(), err)
+		if !waited && ctx.Err() == nil {
+			waited = true
+			logger.Warn("Temporal cannot be reached, and nothing is dispatched or uploaded until it can: see that it runs, and check TEMPORAL_ADDRESS or temporal.address", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
