@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/streamer"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
+)
+
+// servePage serves answers by path, and gives a Config that names the server.
+func servePage(t *testing.T, answers map[string]any) *config.Config {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewEncoder(w).Encode(answers[r.URL.Path]); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	c := testConfig(t)
+	c.Ops.Listen = strings.TrimPrefix(srv.URL, "http://")
+	return c
+}
+
+func streamingStatus() *streamer.Status {
+	ref := segment.Ref{Pipeline: "shop", First: change.Position{Timeline: 1, LSN: 0x200}, Rows: 7, Bytes: 2048}
+	st := &streamer.Status{
+		Pipeline: "shop", State: "streaming", Connected: true, Timeline: 1, Adopted: 2, Reconnects: 1,
+		Received: change.Position{Timeline: 1, LSN: 0x300},
+		InFlight: []streamer.Flight{{Ref: ref, Since: time.Now().Add(-3 * time.Second)}},
+	}
+	st.Ring.Waiting.Changes, st.Ring.Waiting.Bytes, st.Ring.Free.Bytes = 5, 1<<20, 255<<20
+	return st
+}
+
+func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
+	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "shop", Ready: true, Streamer: streamingStatus()}})
+	l := lake.New("s3://bucket/shop", lake.NewMemory())
+	if err := l.CreateIdentity(t.Context(), lake.Identity{Pipeline: "shop", SystemID: "71", Timeline: 1, StartLSN: 0x100}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.WriteAck(t.Context(), lake.AckRecord{Ack: 0x1FF, Timeline: 1, Writer: "w", At: time.Now()}, ""); err != nil {
+		t.Fatal(err)
+	}
+	pg := &fakePostgres{publication: true, slot: &replication.SlotInfo{Name: "tidemark_shop", Active: true, ActivePID: 42, ConfirmedFlush: 0x1FF, LagBytes: 3 << 10, WALStatus: "reserved"}}
+	r, err := readStatus(t.Context(), c, pg, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r.writeText(&out)
+	has(t, "status", out.String(),
+		"pipeline   shop", "read by process 42", "confirmed 0/1FF, 3.0 KiB behind",
+		"begins at 0/100 on timeline 1", "ack 0/1FF",
+		"streaming, timeline 1, 2 adopted, 1 reconnects", "waiting 5 (1.0 MiB), free 255.0 MiB",
+		"1 segments", "00000001-0000000000000200-0000000000, 7 rows, 2.0 KiB, for 3s; holds the ack")
+
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back statusReport
+	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF {
+		t.Errorf("JSON does not read back: %v, %s", err, text)
+	}
+}
+
+func TestStatusShowsWhatItCanAndFailsForWhatItCannot(t *testing.T) {
+	c := testConfig(t) // ops.listen is off
+	pg := &fakePostgres{fail: map[string]error{"inspect": errors.New("no route")}}
+	r, err := readStatus(t.Context(), c, pg, lake.New("s3://bucket/shop", lake.NewMemory()))
+	if err == nil || !strings.Contains(err.Error(), "no route") {
+		t.Errorf("got %v", err)
+	}
+	var out bytes.Buffer
+	r.writeText(&out)
+	has(t, "status", out.String(), "not set up: run tidemark setup", "ops.listen is off")
+}
+
+func TestStatusOfAnotherPipelinesProcessIsNotShown(t *testing.T) {
+	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "other", Streamer: streamingStatus()}})
+	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("s3://bucket/shop", lake.NewMemory()))
+	if err != nil || r.Process != nil || !strings.Contains(r.Unreachable, `of pipeline "other"`) {
+		t.Errorf("process %v, %s (%v)", r.Process, r.Unreachable, err)
+	}
+}
+
+func TestReadyIsAStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer ops.Readiness
+		want   int
+		out    string
+	}{
+		"ready":     {ops.Readiness{Ready: true}, statusDone, "ready\n"},
+		"not ready": {ops.Readiness{Reasons: []string{"Temporal cannot be reached"}}, statusFailed, "Temporal cannot be reached\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := servePage(t, map[string]any{"/readyz": tc.answer})
+			got := run(t, nil, "status", "--ready", "--ops-listen", c.Ops.Listen)
+			if got.status != tc.want || got.out != tc.out || got.err != "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	got := run(t, nil, "status", "--ready", "--ops-listen=127.0.0.1:1")
+	if got.status != statusFailed {
+		t.Errorf("nobody there: %+v", got)
+	}
+	has(t, "stderr", got.err, "no process answers at 127.0.0.1:1")
+}
+
+func TestAnAddressOfEveryInterfaceIsAskedOnThisMachine(t *testing.T) {
+	for listen, want := range map[string]string{
+		"": defaultStreamerPage, "0.0.0.0:9": "localhost:9", "[::]:9": "localhost:9", ":9": "localhost:9", "127.0.0.1:9": "127.0.0.1:9", "box:9": "box:9",
+	} {
+		if got := askedPage(&config.Config{Ops: config.Ops{Listen: listen}}); got != want {
+			t.Errorf("%q is asked at %s, want %s", listen, got, want)
+		}
+	}
+}
+
+func TestHealthKeepsTheBeginningOfAnOutage(t *testing.T) {
+	var h health
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	h.temporalOutage(begin, errors.New("refused"))
+	h.temporalOutage(begin.Add(time.Minute), errors.New("still refused"))
+	h.setWorker("waits for Temporal")
+	has(t, "reasons", strings.Join(h.reasons(), "\n"), "since 2026-01-02T03:04:05Z: still refused", "the worker waits for Temporal")
+	h.temporalOutage(time.Time{}, nil)
+	h.setWorker("")
+	if got := h.reasons(); len(got) > 0 {
+		t.Errorf("still %q", got)
+	}
+}
