@@ -2,6 +2,7 @@ package lake_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -148,6 +149,26 @@ func TestAFileThatIsNotOursIsUnreadable(t *testing.T) {
 	}
 	if _, err := l.ReadMetadata(t.Context(), "none"); !errors.Is(err, lake.ErrNotFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The Parquet library panics on some of these.
+func TestNoDamagedByteOfAFooterStopsTheProcess(t *testing.T) {
+	good := object(t, laketest.Chain("memory", 1, 1)[0])
+	footer := len(good) - 8 - int(binary.LittleEndian.Uint32(good[len(good)-8:]))
+	store := lake.NewMemory()
+	l := lake.New("memory", store)
+	for at := footer; at < len(good)-8; at++ {
+		for _, value := range []byte{0x00, 0x01, 0x7f, 0x9c, 0xff} {
+			body := bytes.Clone(good)
+			body[at] = value
+			if _, err := store.Put(t.Context(), "k", body, lake.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.ReadMetadata(t.Context(), "k"); err != nil && !errors.Is(err, lake.ErrUnreadable) {
+				t.Errorf("byte %d as %d: %v", at, value, err)
+			}
+		}
 	}
 }
 
