@@ -251,7 +251,7 @@ func (s *suite) reset() {
 	ref := Ref(s.pipeline, 0, 4)
 	first, err := s.Start(s.ctx, ref, here)
 	s.want(first, err, segment.Running, ref, true)
-	s.eventually("a workflow task has completed", func() bool { return s.resetNow(ref) == nil })
+	s.eventually("a workflow task has completed", func() bool { return Reset(s.ctx, s.Client, s.Namespace, ref.WorkflowID()) == nil })
 	rec, err := s.Describe(s.ctx, s.pipeline, ref.First)
 	s.want(rec, err, segment.Running, ref, false)
 	if rec.RunID == first.RunID {
@@ -265,7 +265,7 @@ func (s *suite) reset() {
 		s.Error("the record is of the run that the reset has closed")
 	}
 	// A completed one runs again, too.
-	if err := s.resetNow(ref); err != nil {
+	if err := Reset(s.ctx, s.Client, s.Namespace, ref.WorkflowID()); err != nil {
 		s.Fatal(err)
 	}
 	rec, err = s.Describe(s.ctx, s.pipeline, ref.First)
@@ -275,10 +275,11 @@ func (s *suite) reset() {
 	s.want(rec, err, segment.Completed, ref, false)
 }
 
-func (s *suite) resetNow(ref segment.Ref) error {
-	_, err := s.Client.ResetWorkflowExecution(s.ctx, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace:         s.Namespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: ref.WorkflowID()},
+// Reset resets a workflow to its first task, as an operator does.
+func Reset(ctx context.Context, c client.Client, namespace, id string) error {
+	_, err := c.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace:         namespace,
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
 		Reason:            "a test", WorkflowTaskFinishEventId: 4, RequestId: fmt.Sprint(time.Now().UnixNano()),
 	})
 	return err
