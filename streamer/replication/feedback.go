@@ -71,7 +71,7 @@ func (f *Feedback) Asked() { f.asked = true }
 
 // Status is what may be reported.
 func (f *Feedback) Status() Status {
-	flushed := max(f.start, f.ack)
+	flushed := max(f.start, min(f.ack, f.received))
 	return Status{Written: max(f.received, flushed), Flushed: flushed}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,6 +55,18 @@ func keepaliveMessage(end change.LSN, reply bool) []byte {
 	}
 	out, _ := (&pgproto3.CopyData{Data: b}).Encode(nil)
 	return out
+}
+
+func TestPinnedSettingsReplaceEverySpelling(t *testing.T) {
+	pc, err := Config{ConnString: "postgres://h/d?datestyle=German&TIMEZONE=Asia/Tokyo&Replication=true&APPLICATION_NAME=x", Slot: "s", Pipeline: "p"}.streaming()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sessionSettings()
+	want["replication"], want["application_name"] = "database", "tidemark/p"
+	if !reflect.DeepEqual(pc.RuntimeParams, want) {
+		t.Errorf("got  %v\nwant %v", pc.RuntimeParams, want)
+	}
 }
 
 func TestStatusUpdateOnTheWire(t *testing.T) {
