@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -24,12 +26,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func newSuite() *testsuite.WorkflowTestSuite {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	return &suite
+}
+
 type activityFunc func(context.Context, activities.UploadInput) (activities.UploadResult, error)
 
 // once runs one first attempt of an activity.
 func once(t *testing.T, ctx context.Context, fn activityFunc, in activities.UploadInput) (activities.UploadResult, error) {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
+	suite := newSuite()
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
 	env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: "once"})
@@ -48,7 +56,7 @@ func once(t *testing.T, ctx context.Context, fn activityFunc, in activities.Uplo
 // how long it took on the environment's clock.
 func retried(t *testing.T, fn activityFunc, in activities.UploadInput, n int32) (activities.UploadResult, time.Duration, error) {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
+	suite := newSuite()
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: "retried"})
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in activities.UploadInput) (out activities.UploadResult, err error) {
@@ -199,7 +207,7 @@ func TestEachErrorHasItsClass(t *testing.T) {
 		"the reference makes no sense":   {func(_ *fixture, in *activities.UploadInput) { in.Ref.Rows = 0 }, activities.BadReference, "started by hand"},
 		"the input is of a newer worker": {func(_ *fixture, in *activities.UploadInput) { in.Version++ }, activities.WorkerTooOld, "upgrade"},
 		"other rows are in the lake": {func(f *fixture, in *activities.UploadInput) {
-			var suite testsuite.WorkflowTestSuite
+			suite := newSuite()
 			env := suite.NewTestActivityEnvironment()
 			env.RegisterActivity(f.Upload)
 			if _, err := env.ExecuteActivity(f.Upload, *in); err != nil {
@@ -300,7 +308,7 @@ func TestHeartbeatsTellTheProgress(t *testing.T) {
 	f := newFixture(t)
 	f.HeartbeatEvery = time.Millisecond
 	f.source.block = make(chan struct{})
-	var suite testsuite.WorkflowTestSuite
+	suite := newSuite()
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(f.Upload)
 	seen := make(chan activities.Progress, 1)

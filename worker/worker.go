@@ -74,8 +74,9 @@ type Deps struct {
 func ClientLogger(logger *slog.Logger) log.Logger { return log.NewStructuredLogger(logger) }
 
 // Run works until ctx ends, then lets running attempts finish for at most Drain.
-// It returns nil after that, and an error if the worker cannot start or Temporal
-// turns it away for good. Nothing of it runs on after it has returned, except an
+// It returns nil after that, and an error if the worker cannot start, or if
+// Temporal turns it away for good while it runs (its namespace is gone, say),
+// which the SDK gives two minutes to pass. Nothing of it runs on after it has returned, except an
 // attempt that outlived Drain and does not heed its cancellation.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
 	cfg = cfg.withDefaults()
