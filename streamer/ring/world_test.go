@@ -62,7 +62,7 @@ func newWorld(draw func(string, int, int) int, fail func(string, ...any)) *world
 	case 0: // changes of hundreds of kilobytes, so that pages end by bytes
 		w.scale = 9000
 	case 1: // segments over several pages
-		rows = 700
+		rows = 250
 	}
 	w.cfg = Config{
 		MaxBytes:     int64(draw("ring", 1, 5*rows)) * (Overhead + 20*int64(w.scale)),
@@ -118,7 +118,7 @@ func (w *world) extendLog() {
 	n := w.draw("changes", 0, 5)
 	switch w.draw("sort of transaction", 0, 9) {
 	case 0:
-		n = w.draw("many changes", 6, 4*w.cfg.SegmentRows+6)
+		n = w.draw("many changes", 6, 2*w.cfg.SegmentRows+10)
 	case 1:
 		n, t.end = 1, t.lsn+1 // a non-transactional message
 	}
@@ -416,7 +416,7 @@ func (w *world) settle() {
 		if w.tx == len(w.log) && !progress && w.adopting == nil && w.held == nil {
 			break
 		}
-		if limit > 100*len(w.log)+1000 {
+		if limit > 10*w.changes()+1000 {
 			w.fail("does not settle: %+v", w.ring.Stats())
 		}
 	}
@@ -429,6 +429,13 @@ func (w *world) settle() {
 	if w.ring.pages.len() > 1 || w.ring.marks.len() > 0 || w.ring.breaks.len() > 1 {
 		w.fail("an empty ring keeps %d pages, %d markers, %d day changes", w.ring.pages.len(), w.ring.marks.len(), w.ring.breaks.len())
 	}
+}
+
+func (w *world) changes() (n int) {
+	for _, t := range w.log {
+		n += len(t.changes) + 1
+	}
+	return n
 }
 
 // checkAck is P1, as Postgres sees it: what is acknowledged is in the lake.
