@@ -120,7 +120,7 @@ func violations(s source) []string {
 	var found []string
 	add := func(text string) { found = append(found, s.file+": "+text) }
 
-	for _, part := range strings.Split(s.pkg, "/") {
+	for part := range strings.SplitSeq(s.pkg, "/") {
 		if slices.Contains([]string{"util", "utils", "common", "shared", "helper", "helpers", "misc"}, part) {
 			add("a package is named for what it provides, not " + part)
 		}

@@ -14,7 +14,6 @@ import (
 
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -84,7 +84,7 @@ func printError(w io.Writer, err error) {
 	if err == nil {
 		return
 	}
-	var invalid *config.Invalid
+	var invalid *config.InvalidError
 	if errors.As(err, &invalid) && len(invalid.Problems) > 1 {
 		fmt.Fprintf(w, "tidemark: nothing was done, for %d reasons:\n", len(invalid.Problems))
 		for _, p := range invalid.Problems {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // service is a part of a process that runs until its context ends.
@@ -63,8 +64,8 @@ func runServices(ctx context.Context, services ...service) error {
 			running = !note(e, false)
 		}
 	}
-	for i := len(services) - 1; i >= 0; i-- {
-		stops[i]()
+	for i, stop := range slices.Backward(stops) {
+		stop()
 		for !returned[i] {
 			note(<-done, true)
 		}

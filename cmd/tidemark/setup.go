@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ listed, and the exit status is 2. Running setup again changes nothing.`,
 			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: dryRun, logger: logger}
 			defer s.close()
 			if problems := s.prepare(cmd.Context(), sys.environ); len(problems) > 0 {
-				return refused(&config.Invalid{Problems: problems})
+				return refused(&config.InvalidError{Problems: problems})
 			}
 			return s.run(cmd.Context())
 		})
@@ -193,8 +194,8 @@ func (s *setup) run(ctx context.Context) error {
 	// Also after a signal.
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	for i := len(undo) - 1; i >= 0; i-- {
-		if uerr := undo[i](back); uerr != nil {
+	for _, takeBack := range slices.Backward(undo) {
+		if uerr := takeBack(back); uerr != nil {
 			return fmt.Errorf("%w; and what setup had made could not be taken back: %w; run tidemark teardown", err, uerr)
 		}
 	}

@@ -101,7 +101,7 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 		errs = append(errs, err)
 	}
 	var page pageStatus
-	if _, err := getPage(ctx, c, "/status", &page); err != nil {
+	if err := getPage(ctx, c, "/status", &page); err != nil {
 		r.Unreachable = err.Error()
 	} else if page.Pipeline != c.Pipeline {
 		r.Unreachable = fmt.Sprintf("the process at %s is of pipeline %q: set ops.listen to this pipeline's", askedPage(c), page.Pipeline)
@@ -114,7 +114,7 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 // checkReady asks a process whether it does its work.
 func checkReady(ctx context.Context, c *config.Config, out io.Writer) error {
 	var r ops.Readiness
-	if _, err := getPage(ctx, c, "/readyz", &r); err != nil {
+	if err := getPage(ctx, c, "/readyz", &r); err != nil {
 		return err
 	}
 	if r.Ready {
@@ -141,27 +141,27 @@ func askedPage(c *config.Config) string {
 }
 
 // getPage reads a path of a process' page into v.
-func getPage(ctx context.Context, c *config.Config, path string, v any) (status int, err error) {
+func getPage(ctx context.Context, c *config.Config, path string, v any) error {
 	if c.Ops.Listen == config.OpsOff {
-		return 0, errors.New("ops.listen is off, so there is no page to ask")
+		return errors.New("ops.listen is off, so there is no page to ask")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	addr := askedPage(c)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
 	if err != nil {
-		return 0, fmt.Errorf("ask the process at %s: %w", addr, err)
+		return fmt.Errorf("ask the process at %s: %w", addr, err)
 	}
 	// No proxy stands between here and one's own machine.
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("no process answers at %s (ops.listen): %w", addr, err)
+		return fmt.Errorf("no process answers at %s (ops.listen): %w", addr, err)
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(v); err != nil {
-		return resp.StatusCode, fmt.Errorf("the process at %s is none of Tidemark, or of another version: %w", addr, err)
+		return fmt.Errorf("the process at %s is none of Tidemark, or of another version: %w", addr, err)
 	}
-	return resp.StatusCode, nil
+	return nil
 }

@@ -145,7 +145,7 @@ func checkTemporal(ctx context.Context, tr *tracker.Tracker) error {
 	if len(problems) == 0 || ctx.Err() != nil {
 		return nil
 	}
-	return refused(&config.Invalid{Problems: problems})
+	return refused(&config.InvalidError{Problems: problems})
 }
 
 func newTracker(c *config.Config, environ []string, tc client.Client, h *health, eager bool, logger *slog.Logger) (*tracker.Tracker, error) {

@@ -11,7 +11,7 @@
 //
 // The package reads no environment and knows no other package of Tidemark:
 // its caller hands it the environment, and copies from Config what each
-// package wants. Everything that is wrong is reported at once, as an Invalid.
+// package wants. Everything that is wrong is reported at once, as an InvalidError.
 //
 // Only cmd/tidemark uses it.
 package config

@@ -27,7 +27,7 @@ type Sources struct {
 }
 
 // Load reads the sources and checks what they say for a process that needs
-// what need lists. The Config is never nil: where the error is an *Invalid it
+// what need lists. The Config is never nil: where the error is an *InvalidError it
 // holds what could be read, so that it can be shown; there is no other error.
 func Load(src Sources, need Need) (*Config, error) {
 	c := &Config{origins: map[string]Origin{}}
@@ -49,7 +49,7 @@ func Load(src Sources, need Need) (*Config, error) {
 	c.derive()
 	l.problems = append(l.problems, c.check(need, src.Environ)...)
 	if len(l.problems) > 0 {
-		return c, &Invalid{Problems: l.problems}
+		return c, &InvalidError{Problems: l.problems}
 	}
 	return c, nil
 }

@@ -179,9 +179,9 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 				}
 				return
 			}
-			var invalid *Invalid
+			var invalid *InvalidError
 			if !errors.As(err, &invalid) {
-				t.Fatalf("got %v, want an Invalid", err)
+				t.Fatalf("got %v, want an InvalidError", err)
 			}
 			text := err.Error()
 			if strings.Contains(text, "hunter2") {

@@ -71,7 +71,9 @@ func (p Page) Serve(ctx context.Context, ln net.Listener) error {
 	if srv.Shutdown(grace) != nil {
 		srv.Close()
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve health, status and metrics on %s: %w", ln.Addr(), err)
+	}
 	return nil
 }
 
