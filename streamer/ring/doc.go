@@ -33,7 +33,7 @@
 // into a pool.
 //
 // The price is that a View keeps whole pages and slabs alive: beyond its own
-// changes at most one page of neighbours and one slab at either end, about 1
-// MiB in all, and one neighbour larger than that never: such a change has a
-// page and a slab to itself.
+// changes at most a page's worth of neighbours and a slab at either end, about
+// 1 MiB in all. A change larger than that has a page and a slab to itself, so it
+// is never kept for a neighbour's sake.
 package ring
