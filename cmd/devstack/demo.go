@@ -153,7 +153,7 @@ func (d *demoRun) write(ctx context.Context) (tally.Counts, time.Duration, error
 		case <-end.C:
 			writing = false
 		case <-tick.C:
-			if err := d.showProgress(ctx, l); err != nil {
+			if err := errors.Join(l.Err(), d.showProgress(ctx, l)); err != nil {
 				_, stopErr := l.Stop()
 				return nil, 0, errors.Join(err, stopErr)
 			}

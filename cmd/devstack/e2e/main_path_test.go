@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/load"
-	"github.com/tidemark-cdc/tidemark/cmd/devstack/tally"
 )
 
 // onEach runs a test on each Postgres version.
@@ -19,28 +18,13 @@ func onEach(t *testing.T, opt harness.Options, test func(t *testing.T, h *harnes
 	}
 }
 
-// stop ends a load and returns what it has committed.
-func stop(t *testing.T, l *load.Load) tally.Counts {
-	t.Helper()
-	want, err := l.Stop()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return want
-}
-
 func TestEveryCommittedRowReachesTheLakeOnce(t *testing.T) {
 	onEach(t, harness.Options{}, func(t *testing.T, h *harness.Harness) {
 		p := h.Run()
 		l := h.Load(load.Config{Seed: 1, Rate: 4000})
 		p.WaitStreaming()
-		h.Eventually(harness.Bound, func() string {
-			if n := l.Counts().Total(); n < 20_000 {
-				return fmt.Sprintf("%d rows are committed, waiting for 20000", n)
-			}
-			return ""
-		})
-		want := stop(t, l)
+		h.WaitRows(l, 20_000)
+		want := h.StopLoad(l)
 		h.WaitAck()
 		h.LakeHas(want)
 		h.SameAsPostgres()

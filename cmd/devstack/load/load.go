@@ -83,6 +83,13 @@ func (l *Load) Stop() (tally.Counts, error) {
 	return l.counts.Clone(), errors.Join(l.errs...)
 }
 
+// Err says which sessions have given up, nil while all go on.
+func (l *Load) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.errs...)
+}
+
 // Counts are what is committed so far.
 func (l *Load) Counts() tally.Counts {
 	l.mu.Lock()

@@ -45,11 +45,13 @@ func (w *work) fill(ctx context.Context, tx pgx.Tx) error {
 	rng, largest := w.s.rng, w.s.load.cfg.Largest
 	steps := 1 + rng.IntN(8)
 	bulk := 0
-	switch p := rng.IntN(100); {
-	case p < 3:
+	switch p := rng.IntN(200); {
+	case p < 2:
 		bulk = 1 + rng.IntN(largest)
-	case p < 15:
-		bulk = 1 + rng.IntN(min(500, largest))
+	case p < 12:
+		bulk = 1 + rng.IntN(min(300, largest))
+	case p < 40:
+		steps = min(100, largest)
 	}
 	if bulk > 0 {
 		if err := w.copyEvents(ctx, tx, bulk); err != nil {
@@ -185,7 +187,7 @@ func (w *work) moveStock(ctx context.Context, tx pgx.Tx) error {
 	}
 	update := tally.Kind{Table: stock, Operation: "update"}
 	if w.s.rng.IntN(4) == 0 {
-		return w.exec(ctx, tx, update, `update public.stock set product = -product - 1 where warehouse = $1 and product in ($2, -$2 - 1)`,
+		return w.exec(ctx, tx, update, `update public.stock set product = -product - 1 where warehouse = $1 and product in ($2::integer, -$2::integer - 1)`,
 			w.s.base, w.s.rng.IntN(50))
 	}
 	return w.exec(ctx, tx, update, `update public.stock set quantity = quantity - 1 where warehouse = $1 and product % 5 = 0`, w.s.base)

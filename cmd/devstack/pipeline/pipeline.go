@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
@@ -18,6 +19,8 @@ type Pipeline struct {
 	// Binary is the tidemark program, Config its configuration file.
 	Binary, Config string
 	// Env is added to the environment of every process: the store's credentials.
+	// What would configure Tidemark, Temporal, AWS or Postgres otherwise is taken
+	// out of it.
 	Env []string
 	// Logs is the folder that the processes' logs go to.
 	Logs string
@@ -34,7 +37,7 @@ type Result struct {
 // ended, is an error: a status other than 0 is for the caller to judge.
 func (p *Pipeline) Verb(ctx context.Context, verb string, args ...string) (Result, error) {
 	cmd := exec.CommandContext(ctx, p.Binary, append([]string{verb, "--config", p.Config}, args...)...)
-	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Env = p.environ()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -83,7 +86,20 @@ func (p *Pipeline) Start(name, verb string, args ...string) (*proc.Process, erro
 		Name: "tidemark " + verb,
 		Path: p.Binary,
 		Args: append([]string{verb, "--config", p.Config}, args...),
-		Env:  p.Env,
+		Env:  p.environ(),
 		Log:  filepath.Join(p.Logs, name+".log"),
 	})
+}
+
+// environ is the environment of the processes: the parent's without anything
+// that they would take for their configuration.
+func (p *Pipeline) environ() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TIDEMARK_") && !strings.HasPrefix(v, "TEMPORAL_") &&
+			!strings.HasPrefix(v, "AWS_") && !strings.HasPrefix(v, "PG") {
+			env = append(env, v)
+		}
+	}
+	return append(env, p.Env...)
 }

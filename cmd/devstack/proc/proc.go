@@ -19,7 +19,7 @@ type Config struct {
 	// Path is the program, Args its arguments without the program's name.
 	Path string
 	Args []string
-	// Env is added to the parent's environment; a later entry wins.
+	// Env is the whole environment; nil means the parent's.
 	Env []string
 	// Dir is the working directory; empty means the parent's.
 	Dir string
@@ -50,7 +50,7 @@ func Start(cfg Config) (*Process, error) {
 		return nil, fmt.Errorf("start %s: open its log: %w", cfg.Name, err)
 	}
 	cmd := exec.Command(cfg.Path, cfg.Args...)
-	cmd.Env = append(os.Environ(), cfg.Env...)
+	cmd.Env = cfg.Env
 	cmd.Dir = cfg.Dir
 	cmd.Stdout, cmd.Stderr = log, log
 	// The death signal is bound to the thread that forks. Go's threads live as

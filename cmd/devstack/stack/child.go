@@ -17,8 +17,8 @@ import (
 // configuration is in the environment, and not among the arguments, because it
 // holds the gateway's secret key.
 const (
-	childVariable  = "TIDEMARK_DEVSTACK_CHILD"
-	configVariable = "TIDEMARK_DEVSTACK_CONFIG"
+	childVariable  = "DEVSTACK_CHILD"
+	configVariable = "DEVSTACK_CONFIG"
 
 	temporalChild = "temporal"
 	s3Child       = "s3"
@@ -72,7 +72,7 @@ func startChild(name, log string, config any) (*proc.Process, error) {
 	return proc.Start(proc.Config{
 		Name: name,
 		Path: self,
-		Env:  []string{childVariable + "=" + name, configVariable + "=" + string(b)},
+		Env:  append(os.Environ(), childVariable+"="+name, configVariable+"="+string(b)),
 		Log:  log,
 	})
 }

@@ -12,6 +12,6 @@
 //
 // What cannot be done fails the test at once, so the tests read as stories. A
 // test that fails shows the end of every log of its stack; with the environment
-// variable TIDEMARK_E2E_KEEP its folder stays. TIDEMARK_E2E_BINARY names a
+// variable DEVSTACK_KEEP its folder stays. DEVSTACK_TIDEMARK names a
 // tidemark binary to test in place of a fresh build.
 package harness

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/load"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/tally"
 )
 
 // Bound is how long a step of a test may take before the test fails.
@@ -93,13 +94,13 @@ func New(t *testing.T, opt Options) *Harness {
 
 // folder is the test's own, empty for a temporary one.
 func (h *Harness) folder() string {
-	keep := os.Getenv("TIDEMARK_E2E_KEEP")
+	keep := os.Getenv("DEVSTACK_KEEP")
 	if keep == "" {
 		return ""
 	}
 	dir, err := os.MkdirTemp(keep, "e2e-")
 	if err != nil {
-		h.t.Fatalf("make a folder to keep in %s, which TIDEMARK_E2E_KEEP names: %v", keep, err)
+		h.t.Fatalf("make a folder to keep in %s, which DEVSTACK_KEEP names: %v", keep, err)
 	}
 	h.t.Logf("this test's folder is kept: %s", dir)
 	return dir
@@ -198,6 +199,30 @@ func Scalar[T any](h *Harness, sql string, args ...any) T {
 func (h *Harness) Load(cfg load.Config) *load.Load {
 	cfg.URL = h.Stack.Postgres.URL()
 	return load.Start(h.ctx, cfg)
+}
+
+// WaitRows waits until a load has committed n row changes.
+func (h *Harness) WaitRows(l *load.Load, n int64) {
+	h.t.Helper()
+	h.Eventually(Bound, func() string {
+		if err := l.Err(); err != nil {
+			h.t.Fatal(err)
+		}
+		if got := l.Counts().Total(); got < n {
+			return fmt.Sprintf("%d row changes are committed, waiting for %d", got, n)
+		}
+		return ""
+	})
+}
+
+// StopLoad ends a load and returns what it has committed.
+func (h *Harness) StopLoad(l *load.Load) tally.Counts {
+	h.t.Helper()
+	want, err := l.Stop()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return want
 }
 
 // Eventually waits until check returns an empty text, which says what is still

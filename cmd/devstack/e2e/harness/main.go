@@ -12,7 +12,7 @@ import (
 )
 
 // binaryVariable names the tidemark binary under test.
-const binaryVariable = "TIDEMARK_E2E_BINARY"
+const binaryVariable = "DEVSTACK_TIDEMARK"
 
 // Main is the whole TestMain of a package of end-to-end tests: it is the child
 // of a stack when it was started as one, else it builds the binary and runs the
