@@ -35,7 +35,7 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 	if err := l.checkBranch(ctx, rec.Ref); err != nil {
 		return err
 	}
-	l.adopted.Add(1)
+	l.count.adopted.Add(1)
 	l.log.Info("adopting a recorded segment", "first", rec.Ref.First, "last", rec.Ref.Last, "proposed_last", own.Last, "state", rec.State, "reason", rec.Reason)
 	if action == AdoptFinished {
 		return l.absorb(ctx, rec.Ref)
@@ -178,7 +178,7 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 	if err := l.checkBranch(ctx, ref); err != nil {
 		return false, err
 	}
-	l.adopted.Add(1)
+	l.count.adopted.Add(1)
 	l.log.Info("adopting a segment from the lake", "first", ref.First, "last", ref.Last, "key", e.Key)
 	return true, l.absorb(ctx, ref)
 }

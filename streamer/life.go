@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,10 +44,8 @@ type life struct {
 
 	// drain is closed when a graceful stop begins: nothing is read any more,
 	// and what is waiting is dispatched.
-	drain   chan struct{}
-	adopted atomic.Int64
-	// reconnects counts connections after the first.
-	reconnects atomic.Int64
+	drain chan struct{}
+	count *counters
 
 	// dial makes a new connection, trying until it streams.
 	dial func(context.Context, lake.Identity, func(string)) (*connection, error)
@@ -115,7 +112,7 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *connection) (*life, error) {
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
-		admin: s.admin, dial: s.connect,
+		admin: s.admin, dial: s.connect, count: &s.count,
 		identity: first.identity, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),

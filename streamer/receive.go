@@ -48,6 +48,11 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 					return err
 				}
 			}
+			if !l.framer.InTransaction() {
+				// A non-transactional message has no Commit to end it.
+				conn.session.NoteEnd(msg.WALStart)
+				l.buf.mark(msg.WALStart)
+			}
 		case pgoutput.Commit:
 			conn.session.NoteEnd(frame.CommitEnd)
 			l.buf.mark(frame.CommitEnd)

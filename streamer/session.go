@@ -66,6 +66,7 @@ func (s *Streamer) readIdentity(ctx context.Context) (lake.Identity, error) {
 // connect tries until it streams, ctx ends, or an error says that trying again
 // cannot help. note is told what is being waited for.
 func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(string)) (*connection, error) {
+	standing := false
 	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
 		conn, err := s.tryConnect(ctx, id)
 		if err == nil {
@@ -77,7 +78,10 @@ func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(stri
 		switch {
 		case errors.Is(err, replication.ErrSlotInUse):
 			note("standby: another process streams from the slot")
-			s.deps.Logger.Info("standing by: another process streams from the slot", "slot", s.cfg.Replication.Slot)
+			if !standing {
+				s.deps.Logger.Info("standing by: another process streams from the slot", "slot", s.cfg.Replication.Slot)
+			}
+			standing = true
 			wait = firstBackoff // an owner's end should not go unnoticed for long
 		case passing(err):
 			note("waiting for Postgres: " + err.Error())
@@ -187,7 +191,7 @@ func (l *life) stream(ctx context.Context) error {
 		if conn, err = l.reconnect(ctx); err != nil {
 			return err
 		}
-		l.reconnects.Add(1)
+		l.count.reconnects.Add(1)
 		l.log.Info("streaming again", "confirmed_flush", conn.slot.ConfirmedFlush)
 	}
 }

@@ -28,7 +28,7 @@ type Status struct {
 	// InFlight lists the segments that are dispatched and not finished, in
 	// stream order. The first one is what holds the ack.
 	InFlight []Flight `json:"in_flight"`
-	// Adopted and Reconnects count since the present life began.
+	// Adopted and Reconnects count since the process began.
 	Adopted    int64 `json:"adopted"`
 	Reconnects int64 `json:"reconnects"`
 	// SlotSeen is when the slot was last seen to be ours.
@@ -40,7 +40,7 @@ func (s *Streamer) Status() Status {
 	s.mu.Lock()
 	l, note := s.life, s.note
 	s.mu.Unlock()
-	st := Status{Pipeline: s.cfg.Pipeline, State: note, InFlight: []Flight{}}
+	st := Status{Pipeline: s.cfg.Pipeline, State: note, InFlight: []Flight{}, Adopted: s.count.adopted.Load(), Reconnects: s.count.reconnects.Load()}
 	if l == nil {
 		return st
 	}
@@ -50,8 +50,6 @@ func (s *Streamer) Status() Status {
 	st.Received = l.buf.lastReceived()
 	st.AckRecorded, st.Last, st.RecordedAt = rec.Ack, rec.Last, rec.At
 	st.InFlight = l.flights.list()
-	st.Adopted = l.adopted.Load()
-	st.Reconnects = l.reconnects.Load()
 	st.SlotSeen = l.guard.lastSeen()
 	l.mu.Lock()
 	st.Connected = l.conn != nil

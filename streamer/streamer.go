@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
@@ -16,6 +17,7 @@ type Streamer struct {
 	deps  Deps
 	admin *replication.Admin
 	shelf *shelf
+	count counters
 
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two
@@ -73,6 +75,11 @@ func (s *Streamer) Run(ctx context.Context, at segment.Location) error {
 			return nil
 		}
 	}
+}
+
+// counters count since the process began, over all lives.
+type counters struct {
+	adopted, reconnects atomic.Int64
 }
 
 func (s *Streamer) setLife(l *life, note string) {

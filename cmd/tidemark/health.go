@@ -12,7 +12,6 @@ type health struct {
 	mu          sync.Mutex
 	temporalBad time.Time
 	temporalErr error
-	worker      string
 }
 
 // temporalOutage notes that Temporal cannot be reached since a time, or, with
@@ -30,13 +29,6 @@ func (h *health) temporalOutage(since time.Time, err error) {
 	}
 }
 
-// setWorker notes why the worker does not work yet; empty when it does.
-func (h *health) setWorker(why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.worker = why
-}
-
 // reasons says why the process cannot do its work, a sentence each.
 func (h *health) reasons() []string {
 	h.mu.Lock()
@@ -44,9 +36,6 @@ func (h *health) reasons() []string {
 	var list []string
 	if !h.temporalBad.IsZero() {
 		list = append(list, fmt.Sprintf("Temporal cannot be reached since %s: %v", h.temporalBad.UTC().Format(time.RFC3339), h.temporalErr))
-	}
-	if h.worker != "" {
-		list = append(list, "the worker "+h.worker)
 	}
 	return list
 }

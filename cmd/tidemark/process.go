@@ -86,6 +86,9 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.tracker, err = newTracker(p.cfg, p.sys.environ, p.client, p.health, eager, p.logger); err != nil {
 		return err
 	}
+	if err := preflight(ctx, p.cfg, p.roles, lake, p.tracker, p.logger); err != nil {
+		return err
+	}
 
 	var services []service
 	at := segment.Location{Instance: p.instance}
@@ -121,8 +124,6 @@ func (p *process) run(ctx context.Context) (err error) {
 			Lake: lake, Logger: p.logger,
 		}
 		services = append(services, service{name: "the worker", run: func(ctx context.Context) error { return p.work(ctx, acts) }})
-	} else {
-		services = append(services, service{name: "the check of Temporal", run: p.check, mayEnd: true})
 	}
 	if streaming.run != nil {
 		services = append(services, streaming)
@@ -137,21 +138,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	return runServices(ctx, services...)
 }
 
-// check waits for Temporal and refuses one that will not do.
-func (p *process) check(ctx context.Context) error {
-	if awaitTemporal(ctx, p.client, p.health, p.logger) != nil {
-		return nil // told to stop
-	}
-	return checkTemporal(ctx, p.tracker)
-}
-
-// work runs the worker as soon as Temporal can be reached.
 func (p *process) work(ctx context.Context, acts *activities.Activities) error {
-	p.health.setWorker("waits for Temporal")
-	if err := p.check(ctx); err != nil || ctx.Err() != nil {
-		return err
-	}
-	p.health.setWorker("")
 	return worker.Run(ctx, worker.Config{
 		TaskQueue:   p.cfg.Temporal.TaskQueue,
 		Concurrency: int(p.cfg.Worker.Concurrency),

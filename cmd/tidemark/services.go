@@ -11,8 +11,6 @@ import (
 type service struct {
 	name string
 	run  func(context.Context) error
-	// mayEnd says that the process goes on when run returns nil by itself.
-	mayEnd bool
 }
 
 // ended is how a service ended.
@@ -49,7 +47,7 @@ func runServices(ctx context.Context, services ...service) error {
 		switch {
 		case e.err != nil:
 			errs = append(errs, e.err)
-		case !stopping && !s.mayEnd:
+		case !stopping:
 			errs = append(errs, fmt.Errorf("%s ended by itself", s.name))
 		default:
 			return false

@@ -28,8 +28,8 @@ func (j *journal) service(name string) service {
 func TestServicesStopFromLastToFirst(t *testing.T) {
 	var j journal
 	ctx, cancel := context.WithCancel(t.Context())
-	started := service{name: "started", mayEnd: true, run: func(context.Context) error { cancel(); return nil }}
-	if err := runServices(ctx, j.service("page"), j.service("worker"), started, j.service("streamer")); err != nil {
+	last := service{name: "streamer", run: func(ctx context.Context) error { cancel(); return j.service("streamer").run(ctx) }}
+	if err := runServices(ctx, j.service("page"), j.service("worker"), last); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"streamer", "worker", "page"}; !slices.Equal(j.names, want) {
@@ -43,9 +43,8 @@ func TestAServiceThatEndsStopsTheOthers(t *testing.T) {
 		s    service
 		want string
 	}{
-		"with an error":             {service{name: "x", run: func(context.Context) error { return broken }}, "broken"},
-		"with an error, though may": {service{name: "x", mayEnd: true, run: func(context.Context) error { return broken }}, "broken"},
-		"without one":               {service{name: "x", run: func(context.Context) error { return nil }}, "x ended by itself"},
+		"with an error": {service{name: "x", run: func(context.Context) error { return broken }}, "broken"},
+		"without one":   {service{name: "x", run: func(context.Context) error { return nil }}, "x ended by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var j journal

@@ -98,36 +98,12 @@ func (s *setup) prepare(ctx context.Context, environ []string) []string {
 }
 
 func (s *setup) lookAtPostgres(ctx context.Context) []string {
-	cfg := replicationConfig(s.cfg)
-	admin, err := replication.NewAdmin(cfg, s.logger)
-	if err != nil {
-		return []string{"Postgres: " + err.Error()}
+	admin, system, facts, problems := lookAtPostgres(ctx, s.cfg, s.logger)
+	if admin != nil {
+		s.postgres = admin
 	}
-	s.postgres = admin
-	if s.found.facts, err = admin.Inspect(ctx); err != nil {
-		return []string{fmt.Sprintf("Postgres cannot be asked: %v; see that postgres.url is right and the server runs", err)}
-	}
-	var problems []string
-	for _, p := range replication.Check(s.found.facts) {
-		if !p.Setup {
-			problems = append(problems, "Postgres: "+p.String())
-		}
-	}
-	if len(problems) > 0 {
-		return problems
-	}
-	// A replication connection has rules of its own in pg_hba.conf, and knows
-	// the server's identity where an ordinary role may not.
-	session, err := replication.Open(ctx, cfg, s.logger)
-	if err != nil {
-		return []string{fmt.Sprintf("Postgres: a replication connection cannot be opened: %v", err)}
-	}
-	s.system = session.System()
-	s.found.systemID = s.system.SystemID
-	if err := session.Close(ctx); err != nil {
-		s.logger.Debug("close the replication connection", "error", err)
-	}
-	return nil
+	s.system, s.found.facts, s.found.systemID = system, facts, system.SystemID
+	return problems
 }
 
 func (s *setup) lookAtLake(ctx context.Context) []string {
@@ -136,17 +112,9 @@ func (s *setup) lookAtLake(ctx context.Context) []string {
 		return []string{err.Error()}
 	}
 	s.lake = l
-	if err := l.Check(ctx); err != nil {
-		return []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
-	}
-	id, err := l.ReadIdentity(ctx)
-	switch {
-	case err == nil:
-		s.found.identity = &id
-	case !errors.Is(err, lake.ErrNotFound):
-		return []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
-	}
-	return nil
+	id, problems := lookAtLake(ctx, l)
+	s.found.identity = id
+	return problems
 }
 
 func (s *setup) lookAtTemporal(ctx context.Context, environ []string) []string {

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
-	"google.golang.org/grpc/codes"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
@@ -99,53 +98,6 @@ func openTemporal(ctx context.Context, c *config.Config, environ []string, logge
 		return nil, fmt.Errorf("Temporal at %s cannot be reached: %w: start it, or set TEMPORAL_ADDRESS or temporal.address", opts.HostPort, err)
 	}
 	return tc, nil
-}
-
-// awaitTemporal waits until Temporal answers, whatever it says, or ctx ends.
-// An outage is noted in h, and logged when it begins and when it ends.
-func awaitTemporal(ctx context.Context, tc client.Client, h *health, logger *slog.Logger) error {
-	waited := false
-	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
-		call, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := tc.CheckHealth(call, &client.CheckHealthRequest{})
-		cancel()
-		if err == nil || answered(err) {
-			h.temporalOutage(time.Time{}, nil)
-			if waited {
-				logger.Info("Temporal answers")
-			}
-			return nil
-		}
-		h.temporalOutage(time.Now(), err)
-		if !waited && ctx.Err() == nil {
-			waited = true
-			logger.Warn("Temporal cannot be reached, and nothing is dispatched or uploaded until it can: see that it runs, and check TEMPORAL_ADDRESS or temporal.address", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
-}
-
-// answered says whether an error is Temporal's own word, so that asking again
-// changes nothing.
-func answered(err error) bool {
-	switch serviceerror.ToStatus(err).Code() {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.InvalidArgument, codes.NotFound:
-		return true
-	}
-	return false
-}
-
-// checkTemporal refuses a Temporal on which the pipeline cannot run.
-func checkTemporal(ctx context.Context, tr *tracker.Tracker) error {
-	problems := tr.Check(ctx)
-	if len(problems) == 0 || ctx.Err() != nil {
-		return nil
-	}
-	return refused(&config.InvalidError{Problems: problems})
 }
 
 func newTracker(c *config.Config, environ []string, tc client.Client, h *health, eager bool, logger *slog.Logger) (*tracker.Tracker, error) {
