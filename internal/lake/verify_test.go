@@ -376,6 +376,42 @@ func TestAStoreThatFailsForAWhileDoesNotStopVerify(t *testing.T) {
 	}
 }
 
+// breaking lets every listing fail after two more objects.
+type breaking struct {
+	lake.Store
+	listings int
+}
+
+func (b *breaking) List(ctx context.Context, prefix, after string) iter.Seq2[lake.Info, error] {
+	return func(yield func(lake.Info, error) bool) {
+		b.listings++
+		n := 0
+		for info, err := range b.Store.List(ctx, prefix, after) {
+			if n++; n > 2 {
+				yield(lake.Info{}, &lake.Error{Op: "list", Object: prefix, Kind: lake.Unreachable, Err: errors.New("connection reset")})
+				return
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestAListingThatBreaksGoesOnWhereItWas(t *testing.T) {
+	x := wholeLake(t)
+	for i := 4; i < 8; i++ {
+		x.delete(i)
+	}
+	x.ack(x.refs[3].Last)
+	// Four objects and two records, two at a time.
+	store := &breaking{Store: x.store}
+	r, err := lake.Verify(t.Context(), lake.New("memory", store), lake.Options{})
+	if err != nil || !r.OK() || r.Objects != 4 || store.listings != 3 {
+		t.Errorf("%d objects in %d listings, %+v, %v", r.Objects, store.listings, r.Findings, err)
+	}
+}
+
 func TestAStoreThatRefusesIsAnErrorAndNoFinding(t *testing.T) {
 	x := wholeLake(t)
 	store := &laketest.Faulty{Store: x.store, BeforeRead: func(key string) error {
