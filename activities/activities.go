@@ -24,7 +24,8 @@ type Activities struct {
 	// Logger is required.
 	Logger *slog.Logger
 	// HeartbeatEvery is the pause between two heartbeats, and before the first:
-	// an attempt that is done sooner costs Temporal nothing more. Zero is 2 s.
+	// an attempt that is done sooner costs Temporal nothing more. Zero is 2 s;
+	// never more than a third of the heartbeat timeout.
 	HeartbeatEvery time.Duration
 
 	// writers holds *rowfile.Writer for their buffers.

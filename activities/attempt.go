@@ -41,6 +41,9 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	if every <= 0 {
 		every = defaultHeartbeatEvery
 	}
+	if info.HeartbeatTimeout > 0 {
+		every = min(every, info.HeartbeatTimeout/3)
+	}
 	t.stopped.Add(1)
 	go t.beat(ctx, every)
 	return t

@@ -32,7 +32,7 @@ const (
 	StoreMisconfigured Class = "StoreMisconfigured"
 	StoreFull          Class = "StoreFull"
 	StoreFailed        Class = "StoreFailed"
-	WorkerStopped      Class = "WorkerStopped"
+	AttemptStopped     Class = "AttemptStopped"
 	WorkerTooOld       Class = "WorkerTooOld"
 )
 
@@ -64,7 +64,7 @@ type problem struct {
 	cause error
 	// advice says what to do, or what happens next.
 	advice string
-	// after is the pause before the next attempt that a store has asked for.
+	// after is the pause before the next attempt; zero is Temporal's backoff.
 	after time.Duration
 }
 
@@ -105,6 +105,10 @@ func storeError(action string, err error) error {
 	return &problem{class: class, cause: fmt.Errorf("%s: %w", action, err), advice: advice, after: min(max(failure.RetryAfter, 0), maxRetryAfter)}
 }
 
+// notYetAfter is the pause after RowsNotYet: the streamer is reading the rows
+// again, and nothing but the next attempt tells that it has them.
+const notYetAfter = 2 * time.Second
+
 // maxRetryAfter bounds what a store may ask for: longer than this nobody should
 // wait without another look.
 const maxRetryAfter = 10 * time.Minute
@@ -144,7 +148,7 @@ func stopped(ctx context.Context) error {
 		// Temporal has timed the attempt out by itself; nobody hears this.
 		return ctx.Err()
 	}
-	// The worker is being stopped, or Temporal no longer knows the attempt.
-	return temporal.NewApplicationErrorWithOptions("the attempt was stopped: "+cause.Error()+": it is tried again", string(WorkerStopped),
+	// The worker is being stopped, or Temporal no longer hears of the attempt.
+	return temporal.NewApplicationErrorWithOptions("the attempt was stopped: "+cause.Error()+": it is tried again", string(AttemptStopped),
 		temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond})
 }

@@ -75,7 +75,7 @@ func (t *attempt) fetchError(err error) error {
 	err = fmt.Errorf("fetch its rows from the streamer at %s: %w", t.in.Source.Address, err)
 	switch {
 	case errors.Is(err, segment.ErrNotYet):
-		return fail(RowsNotYet, err, "it is tried again")
+		return &problem{class: RowsNotYet, cause: err, advice: "it is tried again", after: notYetAfter}
 	case errors.Is(err, segment.ErrGone):
 		return fail(RowsGone, err, "and the lake has no such object; it is tried again")
 	case errors.Is(err, segment.ErrUnknown):

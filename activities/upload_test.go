@@ -264,6 +264,15 @@ func TestAStoresOwnPauseIsKept(t *testing.T) {
 	}
 }
 
+func TestRowsThatAreReadAgainAreAskedForEveryOtherSecond(t *testing.T) {
+	f := newFixture(t)
+	f.source.fetchErr = segment.ErrNotYet
+	_, took, err := retried(t, f.Upload, f.input(), 8)
+	if err == nil || took < 13*time.Second || took > 16*time.Second {
+		t.Errorf("8 attempts took %s and ended with %v", took, err)
+	}
+}
+
 func TestStopsFromOutside(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cause error
@@ -274,7 +283,7 @@ func TestStopsFromOutside(t *testing.T) {
 		"reset":                    {activity.ErrActivityReset, func(err error) bool { return strings.Contains(err.Error(), activity.ErrActivityReset.Error()) }},
 		"the worker stops": {worker.ErrWorkerShutdown, func(err error) bool {
 			app, ok := errors.AsType[*temporal.ApplicationError](err)
-			return ok && app.Type() == string(activities.WorkerStopped) && !app.NonRetryable()
+			return ok && app.Type() == string(activities.AttemptStopped) && !app.NonRetryable()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,12 +3,16 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -255,6 +259,63 @@ func TestAWorkerFinishesItsUploadsBeforeItStops(t *testing.T) {
 		t.Fatalf("record is %+v, %v", rec, err)
 	}
 	t.Logf("the upload went on elsewhere after %s", time.Since(begin))
+}
+
+func TestAnOperatorPausesAndResetsAnUpload(t *testing.T) {
+	h := temporalOnly(t)
+	c := dialTemporal(t, h)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
+	defer cancel()
+	namespace := h.Stack.Temporal.Namespace()
+	tr := tracker.New(c, tracker.Config{TaskQueue: "pause", Namespace: namespace, Logger: slog.New(slog.DiscardHandler)})
+	if _, err := tr.Setup(ctx); err != nil {
+		t.Fatal(err)
+	}
+	source, l := newHeldSource(), lake.New("s3://bucket/pause", lake.NewMemory())
+	startRun(t, c, "pause", source, l, time.Minute)
+	ref := source.ref("paused", l.URL())
+	rec, err := tr.Start(ctx, ref, segment.Location{Instance: "a", Address: "127.0.0.1:4001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ctx, source.asked)
+	execution := &commonpb.WorkflowExecution{WorkflowId: ref.WorkflowID()}
+	_, err = c.WorkflowService().ResetActivity(ctx, &workflowservice.ResetActivityRequest{
+		Namespace: namespace, Execution: execution, Activity: &workflowservice.ResetActivityRequest_Type{Type: activities.UploadName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ctx, source.asked)
+
+	_, err = c.WorkflowService().PauseActivity(ctx, &workflowservice.PauseActivityRequest{
+		Namespace: namespace, Execution: execution, Activity: &workflowservice.PauseActivityRequest_Type{Type: activities.UploadName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Eventually(harness.Bound, func() string {
+		described, err := c.DescribeWorkflowExecution(ctx, ref.WorkflowID(), "")
+		if err != nil {
+			return err.Error()
+		}
+		for _, pending := range described.GetPendingActivities() {
+			if pending.GetState() == enumspb.PENDING_ACTIVITY_STATE_PAUSED {
+				return ""
+			}
+		}
+		return fmt.Sprint("the attempt goes on: ", described.GetPendingActivities())
+	})
+	close(source.hold)
+	_, err = c.WorkflowService().UnpauseActivity(ctx, &workflowservice.UnpauseActivityRequest{
+		Namespace: namespace, Execution: execution, Activity: &workflowservice.UnpauseActivityRequest_Type{Type: activities.UploadName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err = tr.Await(ctx, rec); err != nil || rec.State != segment.Completed {
+		t.Fatalf("record is %+v, %v", rec, err)
+	}
 }
 
 func receive[T any](t *testing.T, ctx context.Context, from <-chan T) (v T) {

@@ -257,8 +257,11 @@ func (s *suite) reset() {
 	if rec.RunID == first.RunID {
 		s.Fatal("the reset has opened no other run")
 	}
+	// The run that the reset closed is not the end of it.
+	if err := s.awaitBriefly(first); err != nil {
+		s.Error(err)
+	}
 	s.Finish(ref.WorkflowID())
-	// Of the run that the reset closed.
 	rec, err = s.Await(s.ctx, first)
 	s.want(rec, err, segment.Completed, ref, false)
 	if rec.RunID == first.RunID {
@@ -306,14 +309,22 @@ func (s *suite) ends() {
 	ref := Ref(s.pipeline, 0, 4)
 	rec, err := s.Start(s.ctx, ref, here)
 	s.want(rec, err, segment.Running, ref, true)
-	over := errors.New("the streamer stops")
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	timer := time.AfterFunc(100*time.Millisecond, func() { cancel(over) })
-	defer timer.Stop()
-	if _, err := s.Await(ctx, rec); !errors.Is(err, over) {
-		s.Errorf("the wait ended with %v", err)
+	if err := s.awaitBriefly(rec); err != nil {
+		s.Error(err)
 	}
 	s.Finish(ref.WorkflowID())
+}
+
+// awaitBriefly waits for a segment that does not end, and says what is wrong with
+// how that wait ends when its context does.
+func (s *suite) awaitBriefly(rec segment.Record) error {
+	over := errors.New("the streamer stops")
+	ctx, cancel := context.WithTimeoutCause(s.ctx, 100*time.Millisecond, over)
+	defer cancel()
+	if now, err := s.Await(ctx, rec); !errors.Is(err, over) {
+		return fmt.Errorf("the wait ended with %+v, %v", now, err)
+	}
+	return nil
 }
 
 func (s *suite) foreign() {
