@@ -171,25 +171,3 @@ func TestNoDamagedByteOfAFooterStopsTheProcess(t *testing.T) {
 		}
 	}
 }
-
-func FuzzReadMetadata(f *testing.F) {
-	body, err := laketest.Object(laketest.Chain("memory", 1, 1)[0])
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(body)
-	for _, at := range []int{20, 60, 200} {
-		damaged := bytes.Clone(body)
-		damaged[len(damaged)-at] ^= 0xff
-		f.Add(damaged)
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		store := lake.NewMemory()
-		if _, err := store.Put(t.Context(), "k", body, lake.Condition{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := lake.New("memory", store).ReadMetadata(t.Context(), "k"); err != nil && !errors.Is(err, lake.ErrUnreadable) {
-			t.Errorf("%v", err)
-		}
-	})
-}
