@@ -253,9 +253,9 @@ func (r *Ring) move(a Ack) (moved bool) {
 
 // Usage is an amount of changes.
 type Usage struct {
-	Changes int
+	Changes int `json:"changes"`
 	// Bytes is raw bytes and Overhead for each change.
-	Bytes int64
+	Bytes int64 `json:"bytes"`
 }
 
 func (u *Usage) add(v Usage) { u.Changes += v.Changes; u.Bytes += v.Bytes }

@@ -43,7 +43,7 @@ func (r *Ring) Finish(id SegmentID) (ackMoved bool) {
 	s.finished, s.open = true, false
 	r.finishedSegments++
 	r.finished.add(s.held)
-	return r.walk()
+	return r.settle(s)
 }
 
 func (r *Ring) walk() (ackMoved bool) {
@@ -66,26 +66,32 @@ func (r *Ring) Ack() Ack { return r.ack }
 // Stats is a picture of a Ring, for metrics and the status page.
 type Stats struct {
 	// Read, Cut and Write are the counters that divide the ranges.
-	Read, Cut, Write uint64
+	Read  uint64 `json:"read"`
+	Cut   uint64 `json:"cut"`
+	Write uint64 `json:"write"`
 	// Dispatched is [read, cut) without what was extended, Finished the part of
 	// it that is finished behind an unfinished segment, Waiting [cut, write).
-	Dispatched, Finished, Waiting Usage
+	Dispatched Usage `json:"dispatched"`
+	Finished   Usage `json:"finished"`
+	Waiting    Usage `json:"waiting"`
 	// Free is what is left of the bounds, never negative. Changes is the
 	// largest int if their number has no bound.
-	Free Usage
+	Free Usage `json:"free"`
 	// Segments is the number of segments in flight, FinishedSegments of those
 	// among them that are finished behind an unfinished one.
-	Segments, FinishedSegments int
+	Segments         int `json:"segments"`
+	FinishedSegments int `json:"finished_segments"`
 	// Full says that a change waits for room.
-	Full bool
+	Full bool `json:"full"`
 	// Lifted says that Lift is on, Over by how many bytes MaxBytes is exceeded.
-	Lifted bool
-	Over   int64
+	Lifted bool  `json:"lifted"`
+	Over   int64 `json:"over"`
 	// Largest is the largest raw message so far, Peak the most bytes that the
 	// ring has held.
-	Largest, Peak int64
+	Largest int64 `json:"largest"`
+	Peak    int64 `json:"peak"`
 	// OpenTransaction says that the last transaction has not ended yet.
-	OpenTransaction bool
+	OpenTransaction bool `json:"open_transaction"`
 }
 
 // Stats takes a picture.
