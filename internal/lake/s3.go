@@ -16,6 +16,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/logging"
 )
 
 // S3 is a Store over a bucket and a prefix.
@@ -67,6 +68,9 @@ func newS3(ctx context.Context, loc location, cfg Config) (*S3, error) {
 		// long retries are Temporal's.
 		o.RetryMode = aws.RetryModeStandard
 		o.Retryer = newRetryer()
+		// The SDK's own notes go to standard error otherwise; its errors come to
+		// us anyway.
+		o.Logger = logging.Nop{}
 		o.HTTPClient = boundedClient{client: o.HTTPClient, timeout: cfg.Timeout}
 		region = o.Region
 	})

@@ -74,6 +74,8 @@ func (s *S3) classify(code string, status int) (FailureKind, string) {
 		return Throttled, "the store asks for fewer requests: lower the number of concurrent uploads if this goes on"
 	case "RequestTimeTooSkewed":
 		return Misconfigured, "set this machine's clock"
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
+		return Denied, "the AWS credentials in use are wrong or have expired: renew them"
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
 		return Misconfigured, fmt.Sprintf("the bucket %q seems to be in another region: set the lake's region", s.loc.bucket)
 	case "InvalidStorageClass":

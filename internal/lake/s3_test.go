@@ -132,6 +132,7 @@ func TestFailuresSayWhatTheyAreAndWhatToDo(t *testing.T) {
 		"no bucket":      {404, "NoSuchBucket", [2]string{}, lake.Failure{Kind: lake.MissingBucket}, `make the bucket "bucket"`},
 		"denied":         {403, "AccessDenied", [2]string{}, lake.Failure{Kind: lake.Denied}, "s3:PutObject"},
 		"wrong key":      {403, "SignatureDoesNotMatch", [2]string{}, lake.Failure{Kind: lake.Denied}, "credentials"},
+		"expired":        {400, "ExpiredToken", [2]string{}, lake.Failure{Kind: lake.Denied}, "renew"},
 		"slow down":      {503, "SlowDown", [2]string{"Retry-After", "7"}, lake.Failure{Kind: lake.Throttled, RetryAfter: 7 * time.Second}, "fewer requests"},
 		"slow down, ms":  {503, "SlowDown", [2]string{"X-Amz-Retry-After", "1500"}, lake.Failure{Kind: lake.Throttled, RetryAfter: 1500 * time.Millisecond}, "fewer requests"},
 		"too many":       {429, "Whatever", [2]string{"Retry-After", "1"}, lake.Failure{Kind: lake.Throttled, RetryAfter: time.Second}, "fewer requests"},
