@@ -24,7 +24,7 @@ test-product: ## the product's tests alone
 
 test-e2e: ## the end-to-end tests alone; RUN=<pattern> for some of them
 	@scripts/bootstrap
-	@scripts/test e2e $(RUN)
+	@scripts/test e2e "$(RUN)"
 
 demo: ## Tidemark on a fresh stack under a live write load; ONCE=1 to stop by itself, ARGS for more flags
 	@scripts/bootstrap demo
