@@ -45,6 +45,9 @@ type ClientConfig struct {
 	// IdleTimeout is how long a connection that nobody uses stays open.
 	// Default: 1 min.
 	IdleTimeout time.Duration
+
+	// alive and answer are defaultAlive and defaultAnswer, but in tests.
+	alive, answer time.Duration
 }
 
 const (
@@ -69,6 +72,9 @@ func NewClient(cfg ClientConfig, log *slog.Logger) (*Client, error) {
 	}
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = defaultIdleTimeout
+	}
+	if cfg.alive == 0 {
+		cfg.alive, cfg.answer = defaultAlive, defaultAnswer
 	}
 	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
 		return nil, errors.New("data plane: data.tls_cert and data.tls_key go together: set both or neither")
@@ -109,7 +115,7 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: alive, Timeout: answer}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.cfg.alive, Timeout: c.cfg.answer}),
 		grpc.WithIdleTimeout(c.cfg.IdleTimeout),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			MinConnectTimeout: c.cfg.DialTimeout,

@@ -1,11 +1,13 @@
 package flight
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +115,112 @@ func TestPeerThatAcceptsAndSaysNothingEndsWithAnError(t *testing.T) {
 	if !errors.Is(err, ErrUnreachable) || time.Since(begun) > patience {
 		t.Errorf("after %s: %v", time.Since(begun), err)
 	}
+}
+
+// TestPeerThatVanishesIsNoticed takes 11 s: gRPC asks no sooner than every 10 s.
+func TestPeerThatVanishesIsNoticed(t *testing.T) {
+	const answer = time.Second
+	for name, c := range map[string]struct {
+		server, client time.Duration
+		noticed        func(src *hanging, fetch <-chan error) error
+	}{
+		"the worker, by the streamer": {time.Second, 0, func(src *hanging, _ <-chan error) error { return <-src.left }},
+		"the streamer, by the worker": {0, 10 * time.Second, func(_ *hanging, fetch <-chan error) error { return <-fetch }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seg := example(5000)
+			src := &hanging{entered: make(chan struct{}, 1), left: make(chan error, 1), first: seg.Changes}
+			s, _ := serve(t, ServerConfig{Grace: time.Nanosecond, alive: c.server, answer: answer}, src)
+			var link silencer
+			client := connect(t, ClientConfig{alive: c.client, answer: answer}, link.start(t, s.Address()))
+			ctx, cancel := context.WithCancel(context.Background())
+			fetch := make(chan error, 1)
+			var fetching sync.WaitGroup
+			fetching.Go(func() {
+				_, err := segmenttest.ReadAll(ctx, t, client, seg.Ref.Ticket())
+				fetch <- err
+			})
+			<-src.entered
+			link.silent.Store(true)
+			noticed := make(chan error, 1)
+			go func() { noticed <- c.noticed(src, fetch) }()
+			select {
+			case err := <-noticed:
+				if err == nil {
+					t.Error("it ended without an error")
+				}
+			case <-time.After(3 * patience):
+				t.Error("nobody noticed")
+			}
+			cancel()
+			fetching.Wait()
+			link.stop()
+		})
+	}
+}
+
+// silencer forwards connections until it is silent: then it swallows what comes
+// and closes nothing, as a host does whose network has gone.
+type silencer struct {
+	silent atomic.Bool
+	mu     sync.Mutex
+	open   []io.Closer
+	wg     sync.WaitGroup
+}
+
+func (s *silencer) start(t *testing.T, address string) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open = append(s.open, lis)
+	t.Cleanup(s.stop)
+	s.wg.Go(func() {
+		for {
+			in, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			s.mu.Lock()
+			s.open = append(s.open, in, out)
+			s.mu.Unlock()
+			s.wg.Go(func() { s.forward(in, out) })
+			s.wg.Go(func() { s.forward(out, in) })
+		}
+	})
+	return lis.Addr().String()
+}
+
+func (s *silencer) forward(to io.Writer, from io.Reader) {
+	b := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if s.silent.Load() {
+			continue
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (s *silencer) stop() {
+	s.mu.Lock()
+	for _, c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
 }
 
 func TestTicketsThatNoSegmentCanHaveAreRefusedByTheServer(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -132,6 +133,16 @@ func TestRunningFetchesFinishInTheGracePeriod(t *testing.T) {
 	})
 	<-src.entered
 	wg.Go(stop)
+	for deadline := time.Now().Add(patience); ; {
+		c, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			break // it is stopping
+		}
+		_ = c.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("it takes connections while it is stopping")
+		}
+	}
 	close(src.resume)
 	wg.Wait()
 }
@@ -187,6 +198,8 @@ type hanging struct {
 	entered chan struct{}
 	first   []change.Change
 	resume  chan struct{}
+	// left, if any, gets what ended the context.
+	left chan error
 }
 
 func (h *hanging) Fetch(ctx context.Context, _ segment.Ticket) (segment.Reader, error) {
@@ -194,6 +207,9 @@ func (h *hanging) Fetch(ctx context.Context, _ segment.Ticket) (segment.Reader, 
 		h.entered <- struct{}{}
 		select {
 		case <-ctx.Done():
+			if h.left != nil {
+				h.left <- ctx.Err()
+			}
 			return ctx.Err()
 		case <-h.resume:
 			return io.EOF

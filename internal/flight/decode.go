@@ -8,7 +8,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/flight"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 )
@@ -42,7 +41,7 @@ type decoder struct {
 // newDecoder waits for the first message. An error that is the stream's own is
 // returned as it is.
 func newDecoder(s flight.DataStreamReader) (*decoder, error) {
-	r, err := flight.NewRecordReader(s, ipc.WithAllocator(boundedAllocator{limit: maxMessage}))
+	r, err := flight.NewRecordReader(guarded{s})
 	if errors.Is(err, io.EOF) {
 		return nil, errCut(endMark{})
 	}

@@ -94,11 +94,6 @@ func (e *encoder) number(r *change.Relation) (int32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("encode relation %s.%s: %w", r.Namespace, r.Name, err)
 	}
-	if e.bytes+len(b) > maxBatchBytes {
-		if err := e.flush(); err != nil {
-			return 0, err
-		}
-	}
 	n := int32(len(e.numbers))
 	e.numbers[r] = n
 	e.relations = append(e.relations, b)
@@ -106,8 +101,7 @@ func (e *encoder) number(r *change.Relation) (int32, error) {
 	return n, nil
 }
 
-// flush sends the batch as it stands, with the relations that are new in it. A
-// batch with relations and no rows is fine: the rows follow in the next.
+// flush sends the batch as it stands, with the relations that are new in it.
 func (e *encoder) flush() error {
 	return e.send(nil)
 }

@@ -35,6 +35,9 @@ type ServerConfig struct {
 	// Grace is how long running fetches may take when the server is stopped.
 	// Default: 10 s.
 	Grace time.Duration
+
+	// alive and answer are defaultAlive and defaultAnswer, but in tests.
+	alive, answer time.Duration
 }
 
 const (
@@ -48,6 +51,9 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	}
 	if c.Grace == 0 {
 		c.Grace = defaultGrace
+	}
+	if c.alive == 0 {
+		c.alive, c.answer = defaultAlive, defaultAnswer
 	}
 	return c
 }

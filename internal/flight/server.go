@@ -18,11 +18,12 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
-// A peer that says nothing for alive is asked, and given up when it does not
-// answer within answer, so that a worker that vanished holds no rows.
+// A peer that says nothing for defaultAlive is asked, and given up when it does
+// not answer within defaultAnswer: a worker that vanished holds no rows for
+// longer, and a fetch from a streamer that vanished ends.
 const (
-	alive  = 20 * time.Second
-	answer = 10 * time.Second
+	defaultAlive  = 20 * time.Second
+	defaultAnswer = 10 * time.Second
 )
 
 // Server offers the segments of a Source to workers. It is bound from NewServer
@@ -54,8 +55,8 @@ func (s *Server) init() error {
 	s.opts = []grpc.ServerOption{
 		// What comes in is a ticket.
 		grpc.MaxRecvMsgSize(64 << 10),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: alive, Timeout: answer}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alive / 4, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.alive, Timeout: cfg.answer}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: defaultAlive / 4, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.WriteBufferSize(socketBuffer),
 	}
