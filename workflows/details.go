@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -26,31 +25,28 @@ func (r *run) waitingDetails(ctx workflow.Context, why error) string {
 		return fmt.Sprintf("`temporal workflow update execute --namespace %s --workflow-id %s --name %s`",
 			info.Namespace, info.WorkflowExecution.ID, name)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "**This segment waits for you.** Its %s (%s to %s) are not in the lake. No rows are lost while it waits, "+
+	details := fmt.Sprintf("**This segment waits for you.** Its %s (%s to %s) are not in the lake. No rows are lost while it waits, "+
 		"but the ack stands still and Postgres keeps its WAL.\n\nWhy: %s\n\nWhen the cause is mended, try again: %s",
 		counted(ref.Rows, "row"), ref.First.LSN, ref.Last.LSN, text(why), update(RetryUpdate))
 	if undecodable(why) {
-		fmt.Fprintf(&b, "\n\nOr put the raw messages into quarantine and go on without these rows: %s", update(QuarantineUpdate))
+		details += "\n\nOr put the raw messages into quarantine and go on without these rows: " + update(QuarantineUpdate)
 	}
-	return b.String()
+	return details
 }
 
 // finishedDetails lists the objects.
 func finishedDetails(result SegmentResult) string {
-	var b strings.Builder
+	details := "In the lake:\n"
 	switch {
 	case result.Quarantined:
-		b.WriteString("The raw messages are in quarantine:\n")
+		details = "The raw messages are in quarantine:\n"
 	case result.Existed:
-		b.WriteString("An earlier attempt had stored the object:\n")
-	default:
-		b.WriteString("In the lake:\n")
+		details = "An earlier attempt had stored the object:\n"
 	}
 	for _, object := range result.Objects {
-		fmt.Fprintf(&b, "\n- `%s`: %s, %s", object.Key, counted(object.Rows, "row"), size(object.Bytes))
+		details += fmt.Sprintf("\n- `%s`: %s, %s", object.Key, counted(object.Rows, "row"), size(object.Bytes))
 	}
-	return b.String()
+	return details
 }
 
 // text is an activity's error without Temporal's wrapping, which the UI shows
