@@ -12,13 +12,18 @@ import (
 
 // Build builds the tidemark binary from the product's own module, with the
 // dependencies that it is released with, and the flags of the Makefile, so that
-// both use the same build cache.
-func Build(ctx context.Context, out string) error {
+// both use the same build cache. tags are build tags: see streamer/ring for the
+// one that there is.
+func Build(ctx context.Context, out string, tags ...string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "./cmd/tidemark")
+	args := []string{"build", "-o", out}
+	if len(tags) > 0 {
+		args = append(args, "-tags", strings.Join(tags, ","))
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/tidemark")...)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build tidemark: %w\n%s", err, text)

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,31 +61,52 @@ func (h *Harness) RowsInLake() tally.Counts {
 // content.
 func (h *Harness) LakeHas(want tally.Counts) {
 	h.t.Helper()
-	h.fail(want.Differences(h.RowsInLake()), "rows in the lake differ from rows committed")
+	h.fail(h.Missing(want), "rows in the lake differ from rows committed")
 	h.Sound()
+}
+
+// Missing has a line for each kind of rows of which the lake has another number
+// than want.
+func (h *Harness) Missing(want tally.Counts) []string {
+	h.t.Helper()
+	return want.Differences(h.RowsInLake())
 }
 
 // Sound fails the test unless every position is in the lake once, every row in
 // its day's folder, and tidemark verify is content.
 func (h *Harness) Sound() {
 	h.t.Helper()
+	h.fail(h.Unsound(), "the lake is not sound")
+}
+
+// Unsound has a line for everything that Sound would fail the test for.
+func (h *Harness) Unsound() []string {
+	h.t.Helper()
 	lines, err := h.lake.Repeated(h.ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.fail(lines, "positions are in the lake more than once")
-	if lines, err = h.lake.Misplaced(h.ctx); err != nil {
+	more, err := h.lake.Misplaced(h.ctx)
+	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.fail(lines, "rows lie in another day's folder")
+	lines = append(lines, more...)
 	if r := h.Verb("verify"); r.Code != 0 {
-		h.t.Errorf("tidemark verify ended with status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+		lines = append(lines, fmt.Sprintf("tidemark verify ended with status %d:\n%s%s", r.Code, r.Stdout, r.Stderr))
 	}
+	return lines
 }
 
 // SameAsPostgres fails the test unless replaying the lake gives the tables as
 // they stand; without names, those of package load.
 func (h *Harness) SameAsPostgres(tables ...string) {
+	h.t.Helper()
+	h.fail(h.Unlike(tables...), "replaying the lake does not give the tables of Postgres")
+}
+
+// Unlike has a line for every difference that SameAsPostgres would fail the
+// test for.
+func (h *Harness) Unlike(tables ...string) []string {
 	h.t.Helper()
 	if len(tables) == 0 {
 		tables = load.Tables()
@@ -93,7 +115,7 @@ func (h *Harness) SameAsPostgres(tables ...string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.fail(lines, "replaying the lake does not give the tables of Postgres")
+	return lines
 }
 
 func (h *Harness) fail(lines []string, what string) {
