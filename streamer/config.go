@@ -21,6 +21,12 @@ type Config struct {
 	Replication replication.Config
 	// Ring bounds the ring and the segments.
 	Ring ring.Config
+	// Messages keeps logical messages (pg_logical_emit_message) as rows.
+	Messages bool
+	// LocalOnly leaves out transactions that were replicated into the server
+	// from elsewhere. Both settings are part of what a segment's digest covers:
+	// a recorded segment that was read with others is a stop.
+	LocalOnly bool
 	// MaxInFlight bounds the segments that are dispatched and not finished.
 	// Default 64.
 	MaxInFlight int

@@ -112,6 +112,7 @@ func (k *keeper) step(ctx context.Context, urgent bool) keepStep {
 func (k *keeper) record(ctx context.Context, ack ring.Ack) error {
 	rec := lake.AckRecord{
 		Last:     ack.Last,
+		LastTime: ack.Time.UTC(),
 		Ack:      ack.LSN,
 		Timeline: k.l.history().TimelineOf(ack.LSN - 1),
 		Writer:   k.l.at.Instance,
@@ -150,6 +151,7 @@ func (k *keeper) recorded() lake.AckRecord {
 func firstRecord(id lake.Identity) lake.AckRecord {
 	return lake.AckRecord{
 		Last:     id.Head(),
+		LastTime: id.CreatedAt,
 		Ack:      id.StartLSN,
 		Timeline: id.Timeline,
 	}

@@ -125,12 +125,18 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 		return nil, err
 	}
 	l.log.Info("streaming begins", "slot", s.cfg.Replication.Slot, "confirmed_flush", first.slot.ConfirmedFlush, "recorded_ack", rec.Ack, "follows", rec.Last, "timeline", l.timeline)
-	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: rec.Last, Ack: rec.Ack})
+	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: rec.Last, Time: change.TimeOf(rec.LastTime), Ack: rec.Ack})
 	l.keeper = &keeper{l: l, rec: rec, etag: etag, asked: newSignal(), finals: make(chan chan error)}
 	l.follows = rec.Last
 	l.framer = pgoutput.NewFramer(pgoutput.FramerConfig{
 		TimelineOf: func(lsn change.LSN) change.Timeline { return l.history().TimelineOf(lsn) },
 		Describe:   func(r *change.Relation) error { return l.describe(r) },
+		Messages:   l.cfg.Messages,
+		LocalOnly:  l.cfg.LocalOnly,
+		MessageTime: func() (t change.Time) {
+			l.buf.locked(func(r *ring.Ring) { t = r.LastTime() })
+			return t
+		},
 	})
 	l.use(first)
 	return l, nil

@@ -184,6 +184,45 @@ func TestAFastShutdownDoesNotWaitForAHeldUpload(t *testing.T) {
 	w.checkRows()
 }
 
+func TestAMessageIsTheSameHoweverOftenItIsRead(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	w.cfg.Messages = true
+	s := w.start()
+	w.insert(3)
+	w.caughtUp()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// The first thing after the ack, so that nothing of this connection says
+	// when it was: the record must.
+	w.exec("SELECT pg_logical_emit_message(false, 'p', 'without a transaction')")
+	w.exec("SELECT pg_logical_emit_message(true, 'p', 'with one')")
+	w.temporal.hold(func(segment.Ref) bool { return true })
+	s = w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
+	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.temporal.hold(func(segment.Ref) bool { return false })
+	w.start()
+	w.caughtUp()
+	w.checkRows()
+	_, rows := w.temporal.uploaded()
+	var messages []string
+	for _, r := range rows {
+		if r.Raw[0] == 'M' {
+			messages = append(messages, r.Raw)
+		}
+	}
+	if len(messages) != 2 || !strings.HasSuffix(messages[0], "without a transaction") || !strings.HasSuffix(messages[1], "with one") {
+		t.Errorf("messages in the lake: %q", messages)
+	}
+	refs, _ := w.temporal.uploaded()
+	if day := refs[len(refs)-1].Day; day != refs[0].Day {
+		t.Errorf("the messages are of day %s, the row before them of %s", day, refs[0].Day)
+	}
+}
+
 func TestWhatCouldLoseRowsIsAStop(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world) // with no streamer running, rows in the lake

@@ -165,6 +165,8 @@ func streamerConfig(c *config.Config) streamer.Config {
 			SegmentBytes: int64(c.Segment.MaxBytes),
 			MaxAge:       c.Segment.MaxAge,
 		},
+		Messages:        c.Postgres.Messages,
+		LocalOnly:       c.Postgres.Origin == "none",
 		MaxInFlight:     int(c.Streamer.MaxInFlight),
 		ShutdownTimeout: c.Streamer.ShutdownTimeout,
 	}

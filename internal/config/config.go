@@ -40,6 +40,11 @@ type Postgres struct {
 	// Failover makes setup create a failover slot, which a standby can carry
 	// on (Postgres 17 and later). Default false.
 	Failover bool
+	// Messages keeps logical messages as rows.
+	Messages bool
+	// Origin is "any", or "none" to leave out transactions that were replicated
+	// into the server from elsewhere.
+	Origin string
 }
 
 // Lake says where objects go.

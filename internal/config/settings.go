@@ -37,6 +37,8 @@ func settingsOf(c *Config) []setting {
 		{key: "postgres.publication", value: stringValue{&c.Postgres.Publication}, usage: "publication's `name` (default: the slot's)"},
 		{key: "postgres.tables", value: listValue{&c.Postgres.Tables}, usage: "`tables` that setup publishes, as schema.table between commas (default: all)"},
 		{key: "postgres.failover", value: boolValue{&c.Postgres.Failover}, usage: "setup makes a failover slot (Postgres 17 and later)"},
+		{key: "postgres.messages", value: boolValue{&c.Postgres.Messages}, usage: "keep logical messages (pg_logical_emit_message) as rows"},
+		{key: "postgres.origin", value: stringValue{&c.Postgres.Origin}, def: "any", usage: "`origin`: any, or none to leave out what was replicated into the server from elsewhere"},
 
 		{key: "lake.url", value: stringValue{&c.Lake.URL}, url: true, usage: "`URL` of the lake: s3://bucket/prefix or file:///folder"},
 		{key: "lake.endpoint", value: stringValue{&c.Lake.Endpoint}, url: true, usage: "`URL` of an S3 store other than AWS"},

@@ -19,6 +19,10 @@ type AckRecord struct {
 	// change up to it is in the lake, and the next segment follows it. Before
 	// the first segment it is Identity.Head.
 	Last change.Position `json:"last"`
+	// LastTime is the commit time of the change at Last: a non-transactional
+	// message that comes next has none of its own and takes this one. Before
+	// the first segment it is Identity.CreatedAt.
+	LastTime time.Time `json:"last_time"`
 	// Ack is the LSN that may be reported to Postgres.
 	Ack change.LSN `json:"ack"`
 	// Timeline is the one that Ack is on.

@@ -27,7 +27,8 @@
 // A non-transactional logical message stands at (timeline, LSN - 1, 0), because
 // the LSN it carries is the end of its record and can equal the commit LSN of a
 // transaction. It arrives outside of Begin and Commit, belongs to no
-// transaction and so has no commit time: its CommitTime is zero. Messages are
-// dropped unless FramerConfig.Messages is set; who sets it has to decide to
-// which day such a message belongs.
+// transaction and so has no commit time of its own: it takes that of the change
+// before it in the stream (FramerConfig.MessageTime), which is the same however
+// often the stream is read. Messages are dropped unless FramerConfig.Messages
+// is set.
 package pgoutput

@@ -54,6 +54,15 @@ type FramerConfig struct {
 	// Messages keeps logical messages as changes. Off, they are dropped; their
 	// ordinals are taken either way.
 	Messages bool
+	// LocalOnly drops the changes of transactions that were replicated into the
+	// server from elsewhere (those with an Origin message); their ordinals are
+	// taken all the same. Filtered here and not by the server's origin option,
+	// which 15 lacks, so that the setting shifts no ordinal.
+	LocalOnly bool
+	// MessageTime gives the commit time of a non-transactional message, which
+	// has none of its own: the commit time of the change before it in the
+	// stream. Required with Messages.
+	MessageTime func() change.Time
 }
 
 // Framer frames the messages of one replication connection after another. Not
@@ -64,7 +73,9 @@ type Framer struct {
 	changes   []change.Change
 
 	// The open transaction. next.Ordinal is the ordinal of its next change.
-	open       bool
+	open bool
+	// foreign says that the transaction came from elsewhere, and is dropped.
+	foreign    bool
 	next       change.Position
 	commitTime change.Time
 	xid        uint32
@@ -124,9 +135,13 @@ func (f *Framer) frame(walStart change.LSN, received change.Time, msg []byte) (F
 		c.text()
 		c.text()
 		return Frame{}, complete(&c, "type")
-	case 'O': // where the transaction came from is of no concern
+	case 'O':
 		c.uint64()
 		c.text()
+		if !f.open {
+			return Frame{}, malformed("origin outside of a transaction")
+		}
+		f.foreign = f.cfg.LocalOnly
 		return Frame{}, complete(&c, "origin")
 	case 'S', 'E', 'c', 'A', 'b', 'P', 'K', 'r', 'p':
 		return Frame{}, malformed("type %q belongs to streamed or prepared transactions, which protocol version 1 without two_phase does not send", msg[0])
@@ -142,7 +157,7 @@ func (f *Framer) begin(c *cursor) (Frame, error) {
 	if f.open {
 		return Frame{}, malformed("begin of transaction %d inside transaction %d", xid, f.xid)
 	}
-	f.open = true
+	f.open, f.foreign = true, false
 	f.next = change.Position{Timeline: f.cfg.TimelineOf(lsn), LSN: lsn}
 	f.commitTime, f.xid = at, xid
 	return Frame{Kind: Begin}, nil
@@ -203,9 +218,13 @@ func (f *Framer) truncate(walStart change.LSN, received change.Time, msg []byte,
 		if err := f.add(walStart, received, msg, change.Truncate, c.uint32()); err != nil {
 			return Frame{}, err
 		}
-		f.changes[len(f.changes)-1].Joined = true
+		if !f.foreign {
+			f.changes[len(f.changes)-1].Joined = true
+		}
 	}
-	f.changes[n-1].Joined = false
+	if !f.foreign {
+		f.changes[n-1].Joined = false
+	}
 	return f.framed(), nil
 }
 
@@ -219,7 +238,7 @@ func (f *Framer) message(walStart change.LSN, received change.Time, msg []byte, 
 		if !f.open {
 			return Frame{}, malformed("transactional logical message outside of a transaction")
 		}
-		if !f.cfg.Messages {
+		if !f.cfg.Messages || f.foreign {
 			f.next.Ordinal++
 			return Frame{}, nil
 		}
@@ -234,11 +253,12 @@ func (f *Framer) message(walStart change.LSN, received change.Time, msg []byte, 
 	}
 	at := m.LSN - 1
 	f.changes = append(f.changes, change.Change{
-		Position:  change.Position{Timeline: f.cfg.TimelineOf(at), LSN: at},
-		LSN:       walStart,
-		Received:  received,
-		Raw:       msg,
-		Operation: change.Message,
+		Position:   change.Position{Timeline: f.cfg.TimelineOf(at), LSN: at},
+		LSN:        walStart,
+		CommitTime: f.cfg.MessageTime(),
+		Received:   received,
+		Raw:        msg,
+		Operation:  change.Message,
 	})
 	return f.framed(), nil
 }
@@ -257,6 +277,10 @@ func (f *Framer) add(walStart change.LSN, received change.Time, msg []byte, op c
 }
 
 func (f *Framer) append(walStart change.LSN, received change.Time, msg []byte, op change.Operation, rel *change.Relation) {
+	if f.foreign {
+		f.next.Ordinal++
+		return
+	}
 	f.changes = append(f.changes, change.Change{
 		Position:   f.next,
 		LSN:        walStart,
@@ -270,7 +294,12 @@ func (f *Framer) append(walStart change.LSN, received change.Time, msg []byte, o
 	f.next.Ordinal++
 }
 
-func (f *Framer) framed() Frame { return Frame{Kind: Changes, Changes: f.changes} }
+func (f *Framer) framed() Frame {
+	if len(f.changes) == 0 {
+		return Frame{}
+	}
+	return Frame{Kind: Changes, Changes: f.changes}
+}
 
 func complete(c *cursor, what string) error {
 	if !c.done() {

@@ -17,7 +17,7 @@ func newFramer(messages bool) *Framer {
 			}
 			return 2
 		},
-		Messages: messages,
+		Messages: messages, MessageTime: func() change.Time { return 77 },
 	})
 }
 
@@ -101,7 +101,7 @@ func TestANonTransactionalMessageStandsBeforeItsLSN(t *testing.T) {
 	// Its record ends where the next one begins, here a commit record on
 	// another timeline.
 	c := feed(t, f, logical(false, 1000, "p", "c")).Changes[0]
-	if c.Position != (change.Position{Timeline: 1, LSN: 999}) || c.XID != 0 || c.CommitTime != 0 || c.Relation != nil {
+	if c.Position != (change.Position{Timeline: 1, LSN: 999}) || c.XID != 0 || c.CommitTime != 77 || c.Relation != nil {
 		t.Errorf("change is %+v", c)
 	}
 	if frame := feed(t, newFramer(false), logical(false, 1000, "p", "c")); frame.Kind != None {
@@ -145,7 +145,8 @@ func TestWhatIsOutOfOrderOrCutShortIsMalformed(t *testing.T) {
 		{"message with unknown flags", nil, append([]byte("M\x02"), logical(false, 1, "p", "")[2:]...), "unknown flags"},
 		{"transactional message outside", nil, logical(true, 1, "p", ""), "outside of a transaction"},
 		{"non-transactional message inside", [][]byte{begin(1, 1, 1)}, logical(false, 1, "p", ""), "inside transaction 1"},
-		{"origin without its end", nil, []byte("O\x00\x00\x00\x00\x00\x00\x00\x01name"), "wrong length"},
+		{"origin outside", nil, builder{'O'}.uint64(1).text("name"), "outside of a transaction"},
+		{"origin without its end", [][]byte{begin(1, 1, 1)}, []byte("O\x00\x00\x00\x00\x00\x00\x00\x01name"), "wrong length"},
 		{"type cut short", nil, []byte("Y\x00\x00"), "wrong length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,15 +163,38 @@ func TestWhatIsOutOfOrderOrCutShortIsMalformed(t *testing.T) {
 	}
 }
 
-func TestOriginAndTypeMessagesMeanNothing(t *testing.T) {
+func TestTypeMessagesMeanNothing(t *testing.T) {
 	f := newFramer(true)
-	for _, m := range [][]byte{
-		builder{'O'}.uint64(5).text("other"),
-		builder{'Y'}.uint32(70000).text("public").text("mood"),
-	} {
-		if frame := feed(t, f, m); frame.Kind != None {
-			t.Errorf("%q gives %v", m, frame)
-		}
+	if frame := feed(t, f, builder{'Y'}.uint32(70000).text("public").text("mood")); frame.Kind != None {
+		t.Errorf("a type message gives %v", frame)
+	}
+}
+
+func TestTransactionsFromElsewhereAreDroppedAndTakeTheirOrdinals(t *testing.T) {
+	origin := builder{'O'}.uint64(5).text("other")
+	insert := []byte(row('I', 1).tuple('N', "1", nil))
+	for name, localOnly := range map[string]bool{"origin any": false, "origin none": true} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFramer(FramerConfig{
+				TimelineOf: func(change.LSN) change.Timeline { return 1 },
+				LocalOnly:  localOnly, Messages: true,
+			})
+			feed(t, f, relation(1, "a", 'd', twoColumns...), begin(10, 1, 1), origin)
+			frame := feed(t, f, insert)
+			if got := len(frame.Changes); (got == 0) != localOnly || (frame.Kind == None) != localOnly {
+				t.Errorf("a row from elsewhere gives %v with %d changes", frame.Kind, got)
+			}
+			if f.next.Ordinal != 1 {
+				t.Errorf("the next ordinal is %d, want 1", f.next.Ordinal)
+			}
+			if end := feed(t, f, commit(10, 11, 1)); end.Kind != Commit {
+				t.Errorf("its commit gives %v, want a commit, so that the ack moves on", end.Kind)
+			}
+			feed(t, f, begin(20, 1, 2))
+			if frame := feed(t, f, insert); len(frame.Changes) != 1 {
+				t.Error("a local row after it is gone")
+			}
+		})
 	}
 }
 

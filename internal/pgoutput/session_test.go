@@ -93,7 +93,7 @@ func (s *session) framer() *Framer {
 			r.Types = s.types
 			return nil
 		},
-		Messages: true,
+		Messages: true, MessageTime: func() change.Time { return 0 },
 	})
 }
 

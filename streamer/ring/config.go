@@ -64,6 +64,8 @@ type Start struct {
 	// Last is the last position that is done. It and everything below is
 	// dropped when it comes again.
 	Last change.Position
+	// Time is the commit time of the change at Last.
+	Time change.Time
 	// Ack is the LSN that was acknowledged with it.
 	Ack change.LSN
 }
@@ -76,4 +78,6 @@ type Ack struct {
 	// Last is the position of the last change before that point: everything at
 	// or below it is finished, and it is the last of its transaction.
 	Last change.Position
+	// Time is the commit time of the change at Last.
+	Time change.Time
 }

@@ -216,7 +216,8 @@ func (r *Ring) advance(v View) {
 	s := r.segments.back()
 	for r.marks.len() > 0 && r.marks.front().index <= v.To {
 		m := r.marks.pop()
-		s.ack, s.marked = Ack{LSN: m.lsn, Last: r.entry(m.index - 1).Position}, true
+		e := r.entry(m.index - 1)
+		s.ack, s.marked = Ack{LSN: m.lsn, Last: e.Position, Time: e.CommitTime}, true
 	}
 	s.to = v.To
 	s.rows += v.Rows

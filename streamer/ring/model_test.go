@@ -19,6 +19,8 @@ type model struct {
 	open    bool
 	refused int
 	lifted  bool
+
+	lastTime change.Time
 }
 
 type modelSegment struct {
@@ -28,7 +30,7 @@ type modelSegment struct {
 }
 
 func newModel(c Config, s Start) *model {
-	return &model{cfg: c.withDefaults(), start: s, last: s.Last, refused: -1}
+	return &model{cfg: c.withDefaults(), start: s, last: s.Last, lastTime: s.Time, refused: -1}
 }
 
 func (m *model) add(c change.Change) bool {
@@ -37,7 +39,7 @@ func (m *model) add(c change.Change) bool {
 	}
 	c.Raw = append([]byte(nil), c.Raw...)
 	m.entries = append(m.entries, c)
-	m.last, m.open, m.refused = c.Position, true, -1
+	m.last, m.lastTime, m.open, m.refused = c.Position, c.CommitTime, true, -1
 	return true
 }
 
@@ -83,12 +85,12 @@ func (m *model) ack() Ack {
 }
 
 func (m *model) ackAt(read int) Ack {
-	a := Ack{LSN: m.start.Ack, Last: m.start.Last}
+	a := Ack{LSN: m.start.Ack, Last: m.start.Last, Time: m.start.Time}
 	for _, k := range m.marks {
 		if int(k.index) <= read {
 			a.LSN = max(a.LSN, k.lsn)
 			if k.index > 0 {
-				a.Last = m.entries[k.index-1].Position
+				a.Last, a.Time = m.entries[k.index-1].Position, m.entries[k.index-1].CommitTime
 			}
 		}
 	}

@@ -53,8 +53,8 @@ type Ring struct {
 
 	// last is the position received last: of change write-1, or Start.Last.
 	last change.Position
-	// lastDay is the day of change write-1.
-	lastDay change.Day
+	// lastTime is that change's commit time, or Start.Time.
+	lastTime change.Time
 	// shared is the copy that the next change may share: that of change
 	// write-1, if this is Joined. Else nil.
 	shared []byte
@@ -82,8 +82,9 @@ func New(c Config, s Start) *Ring {
 	return &Ring{
 		cfg:      c.withDefaults(),
 		greatest: s.Ack,
-		ack:      Ack{LSN: s.Ack, Last: s.Last},
+		ack:      Ack{LSN: s.Ack, Last: s.Last, Time: s.Time},
 		last:     s.Last,
+		lastTime: s.Time,
 		refused:  -1,
 	}
 }
@@ -91,6 +92,9 @@ func New(c Config, s Start) *Ring {
 // LastReceived is the position of the change added last, or Start.Last. What
 // stands at or below it is dropped by Add and needs no room.
 func (r *Ring) LastReceived() change.Position { return r.last }
+
+// LastTime is the commit time of the change at LastReceived, or Start.Time.
+func (r *Ring) LastTime() change.Time { return r.lastTime }
 
 // Admit says whether a change of raw bytes may be added now without exceeding
 // the bounds. Three things may exceed them: a change larger than the ring, into
@@ -138,8 +142,7 @@ func (r *Ring) Add(c *change.Change) (added bool, err error) {
 	if raw == nil || !bytes.Equal(raw, c.Raw) {
 		raw = r.slab.copy(c.Raw)
 	}
-	day := c.CommitTime.Day()
-	if r.write > 0 && (day != r.lastDay || c.Position.Timeline != r.last.Timeline) {
+	if r.write > 0 && (c.CommitTime.Day() != r.lastTime.Day() || c.Position.Timeline != r.last.Timeline) {
 		r.breaks.push(r.write)
 	}
 
@@ -153,7 +156,7 @@ func (r *Ring) Add(c *change.Change) (added bool, err error) {
 	r.write++
 	r.total += int64(len(raw))
 	r.held.add(Usage{1, int64(len(raw)) + Overhead})
-	r.last, r.lastDay = c.Position, day
+	r.last, r.lastTime = c.Position, c.CommitTime
 	r.open, r.joined, r.shared = true, c.Joined, nil
 	if c.Joined {
 		r.shared = raw
@@ -228,7 +231,7 @@ func (r *Ring) mark(lsn change.LSN) (ackMoved bool) {
 	r.greatest = lsn
 	switch {
 	case r.write == r.read:
-		return r.move(Ack{LSN: lsn, Last: r.last})
+		return r.move(Ack{LSN: lsn, Last: r.last, Time: r.lastTime})
 	case r.write == r.cut:
 		// Into the last segment with a change: an empty one may have been opened.
 		i := r.segments.len() - 1
@@ -236,7 +239,7 @@ func (r *Ring) mark(lsn change.LSN) (ackMoved bool) {
 			i--
 		}
 		s := r.segments.at(i)
-		s.ack, s.marked = Ack{LSN: lsn, Last: r.last}, true
+		s.ack, s.marked = Ack{LSN: lsn, Last: r.last, Time: r.lastTime}, true
 	case r.marks.len() > 0 && r.marks.back().index == r.write:
 		r.marks.back().lsn = lsn
 	default:

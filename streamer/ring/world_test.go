@@ -80,7 +80,7 @@ func newWorld(draw func(string, int, int) int, fail func(string, ...any)) *world
 		t := w.log[len(w.log)-1]
 		start.Ack = t.end
 		for _, c := range t.changes {
-			start.Last = c.Position
+			start.Last, start.Time = c.Position, c.CommitTime
 			w.done[c.Position] = true
 		}
 	}
@@ -420,7 +420,7 @@ func (w *world) settle() {
 			w.fail("does not settle: %+v", w.ring.Stats())
 		}
 	}
-	if got, want := w.ack(), (Ack{w.model.greatest(), w.model.last}); got != want {
+	if got, want := w.ack(), (Ack{w.model.greatest(), w.model.last, w.model.lastTime}); got != want {
 		w.fail("everything is finished and the ack is %v, want %v", got, want)
 	}
 	if s := w.ring.Stats(); s.Dispatched != (Usage{}) || s.Waiting != (Usage{}) || s.Segments != 0 || s.Read != s.Write {
