@@ -218,8 +218,10 @@ func TestAMessageIsTheSameHoweverOftenItIsRead(t *testing.T) {
 		t.Errorf("messages in the lake: %q", messages)
 	}
 	refs, _ := w.temporal.uploaded()
-	if day := refs[len(refs)-1].Day; day != refs[0].Day {
-		t.Errorf("the messages are of day %s, the row before them of %s", day, refs[0].Day)
+	for _, ref := range refs {
+		if ref.Day != refs[0].Day {
+			t.Errorf("segment %s is of day %s, the rows before it of %s", ref.First, ref.Day, refs[0].Day)
+		}
 	}
 }
 
