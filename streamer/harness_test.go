@@ -220,6 +220,20 @@ func (p *process) stop() error {
 	return p.err
 }
 
+// leaveRunning has a streamer record the one segment that is waiting after
+// commit, and ends it before the segment is uploaded. Uploads stay held.
+func (w *world) leaveRunning(commit func()) segment.Ref {
+	w.t.Helper()
+	w.temporal.hold(func(segment.Ref) bool { return true })
+	s := w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
+	commit()
+	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
+	if err := s.stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.temporal.running()[0]
+}
+
 // ended waits for the streamer to stop by itself.
 func (p *process) ended() error {
 	p.w.t.Helper()

@@ -116,14 +116,7 @@ func TestATerminatedSegmentIsStartedAgain(t *testing.T) {
 
 func TestABrokenSegmentIsAdoptedBeforeItIsStartedAgain(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
-	w.temporal.hold(func(segment.Ref) bool { return true })
-	s := w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
-	w.insert(8)
-	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-	ref := w.temporal.running()[0]
+	ref := w.leaveRunning(func() { w.insert(8) })
 	w.temporal.terminate(ref)
 	w.temporal.hold(func(segment.Ref) bool { return false })
 	w.start(func(c *Config) { c.Ring.SegmentRows = 3 })
@@ -197,12 +190,7 @@ func TestAMessageIsTheSameHoweverOftenItIsRead(t *testing.T) {
 	// when it was: the record must.
 	w.exec("SELECT pg_logical_emit_message(false, 'p', 'without a transaction')")
 	w.exec("SELECT pg_logical_emit_message(true, 'p', 'with one')")
-	w.temporal.hold(func(segment.Ref) bool { return true })
-	s = w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
-	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	w.leaveRunning(func() {})
 	w.temporal.hold(func(segment.Ref) bool { return false })
 	w.start()
 	w.caughtUp()
@@ -247,36 +235,21 @@ func TestWhatCouldLoseRowsIsAStop(t *testing.T) {
 		},
 		"a record of other rows": {
 			before: func(w *world) {
-				w.temporal.hold(func(segment.Ref) bool { return true })
-				s := w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
-				w.insert(5)
-				w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
-				_ = s.stop()
-				ref := w.temporal.running()[0]
+				ref := w.leaveRunning(func() { w.insert(5) })
 				w.temporal.entries[ref.WorkflowID()].rec.Ref.Digest++
 			},
 			want: "has the digest",
 		},
 		"a record of another lake": {
 			before: func(w *world) {
-				w.temporal.hold(func(segment.Ref) bool { return true })
-				s := w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
-				w.insert(5)
-				w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
-				_ = s.stop()
-				ref := w.temporal.running()[0]
+				ref := w.leaveRunning(func() { w.insert(5) })
 				w.temporal.entries[ref.WorkflowID()].rec.Ref.Lake = "s3://elsewhere"
 			},
 			want: "does not fit this pipeline",
 		},
 		"a recorded boundary beyond the server's WAL": {
 			before: func(w *world) {
-				w.temporal.hold(func(segment.Ref) bool { return true })
-				s := w.start(func(c *Config) { c.ShutdownTimeout = time.Millisecond })
-				w.insert(5)
-				w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
-				_ = s.stop()
-				ref := w.temporal.running()[0]
+				ref := w.leaveRunning(func() { w.insert(5) })
 				w.temporal.entries[ref.WorkflowID()].rec.Ref.Last.LSN += 1 << 40
 			},
 			want: "WAL ends at",
