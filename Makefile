@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench lint fmt clean
+.PHONY: help build test test-product test-e2e demo bench bench-go lint fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,9 +31,13 @@ demo: ## Tidemark on a fresh stack under a live write load; ONCE=1 to stop by it
 	@$(MAKE) --no-print-directory build
 	@bin/devstack demo $(if $(ONCE),-once) $(ARGS)
 
-bench: ## benchmarks of the packages that have some
+bench: ## speed and memory on a fresh stack, into bench.json; QUICK=1 for less work, ARGS for more flags
+	@scripts/bootstrap
+	@$(MAKE) --no-print-directory build
+	@bin/devstack bench $(if $(QUICK),-quick) $(ARGS)
+
+bench-go: ## benchmarks of single packages
 	@go test -run '^$$' -bench . -benchmem ./... | grep -v 'no test files'
-	@echo "Benchmarks of the whole pipeline are for later."
 
 lint: ## golangci-lint, which has to be installed, over both modules
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is missing: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0"; exit 1; }

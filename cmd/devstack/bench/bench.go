@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
+)
+
+// Config says what to measure.
+type Config struct {
+	// Binary is the tidemark program.
+	Binary string
+	// Quick measures the same names with less work.
+	Quick bool
+	// Runs is how often each figure is measured; 0 is 5, or 3 if Quick.
+	Runs int
+	// Only are the scenarios to measure; empty is all. See Scenarios.
+	Only []string
+	// Progress is told in a sentence what is going on.
+	Progress func(string)
+}
+
+// bench is one Run.
+type bench struct {
+	cfg    Config
+	size   size
+	stack  *stack.Stack
+	conn   *pgx.Conn
+	peer   peer
+	report *report
+	failed []string
+}
+
+// size is how much work is done.
+type size struct {
+	runs int
+	// rows of the drains' backlogs, of single of those whose transactions have
+	// one row each, of large of the transaction of which the memory is watched.
+	rows, single, large int
+}
+
+func (c Config) size() size {
+	s := size{runs: 5, rows: 1_000_000, single: 1_000_000, large: 1_000_000}
+	if c.Quick {
+		s = size{runs: 3, rows: 300_000, single: 60_000, large: 1_000_000}
+	}
+	if c.Runs > 0 {
+		s.runs = c.Runs
+	}
+	return s
+}
+
+type scenario struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"memory", (*bench).memory},
+		{"drain.c", func(b *bench, ctx context.Context) error { return b.drain(ctx, "c", b.size.rows, b.size.rows) }},
+		{"drain.b", func(b *bench, ctx context.Context) error { return b.drain(ctx, "b", b.size.rows, 1000) }},
+		{"drain.a", func(b *bench, ctx context.Context) error { return b.drain(ctx, "a", b.size.single, 1) }},
+	}
+}
+
+// Scenarios are the names that Config.Only takes.
+func Scenarios() []string {
+	var names []string
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Run starts a stack, measures and stops it. Its error is also that a bound was
+// not kept; the figures are there then too.
+func Run(ctx context.Context, cfg Config) (figures []Figure, err error) {
+	b := &bench{cfg: cfg, size: cfg.size(), report: newReport()}
+	chosen, err := choose(cfg.Only)
+	if err != nil {
+		return nil, err
+	}
+	program, err := findPeer()
+	if err != nil {
+		return nil, err
+	}
+	b.stack, err = stack.Start(ctx, stack.Options{
+		Progress: cfg.Progress,
+		Temporal: stack.TemporalOptions{NoUI: true},
+		Postgres: stack.PostgresOptions{Settings: map[string]string{
+			// Two slots for every run of a drain, and no checkpoint in the middle.
+			"max_replication_slots": "100", "max_wal_size": "16GB", "checkpoint_timeout": "1h",
+			"shared_buffers": "256MB", "autovacuum": "off",
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.stack.Close()) }()
+	b.peer = peer{binary: program, url: b.stack.Postgres.URL(), logs: b.stack.Dir()}
+	if b.conn, err = pgx.Connect(ctx, b.stack.Postgres.URL()); err != nil {
+		return nil, fmt.Errorf("connect to Postgres: %w", err)
+	}
+	defer func() { err = errors.Join(err, b.conn.Close(context.WithoutCancel(ctx))) }()
+	if err := b.createTable(ctx); err != nil {
+		return nil, err
+	}
+	for _, s := range chosen {
+		b.say("%s: machine's load is %s", s.name, loadAverage())
+		if err := s.run(b, ctx); err != nil {
+			return b.report.figures(), fmt.Errorf("measure %s: %w", s.name, err)
+		}
+	}
+	if len(b.failed) > 0 {
+		return b.report.figures(), errors.New(strings.Join(b.failed, "\n"))
+	}
+	return b.report.figures(), nil
+}
+
+func choose(only []string) ([]scenario, error) {
+	if len(only) == 0 {
+		return scenarios(), nil
+	}
+	var chosen []scenario
+	for _, name := range only {
+		n := len(chosen)
+		for _, s := range scenarios() {
+			if s.name == name {
+				chosen = append(chosen, s)
+			}
+		}
+		if len(chosen) == n {
+			return nil, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Scenarios(), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+func (b *bench) say(format string, args ...any) { b.cfg.Progress(fmt.Sprintf(format, args...)) }
+
+// loadAverage is the machine's load over one, five and fifteen minutes.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 3 {
+		return "unknown"
+	}
+	return strings.Join(fields[:3], " ")
+}
+
+// newPipeline sets up a pipeline of the given name over the bench's table. Its
+// slot begins where the log ends now.
+func (b *bench) newPipeline(ctx context.Context, name string, extra pipeline.Settings) (*pipeline.Pipeline, pipeline.Settings, error) {
+	ports, err := stack.FreePorts(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings := pipeline.Settings{
+		"postgres.tables":      []string{table},
+		"postgres.publication": publication,
+		"data.listen":          fmt.Sprintf("127.0.0.1:%d", ports[0]),
+		"ops.listen":           "off",
+		"log.format":           "text",
+	}
+	for k, v := range extra {
+		settings[k] = v
+	}
+	settings = pipeline.For(b.stack, name, settings)
+	file := filepath.Join(b.stack.Dir(), name+".yaml")
+	if err := settings.Write(file); err != nil {
+		return nil, nil, err
+	}
+	p := &pipeline.Pipeline{Binary: b.cfg.Binary, Config: file, Env: b.stack.S3.Env(), Logs: b.stack.Dir()}
+	return p, settings, p.Setup(ctx)
+}
