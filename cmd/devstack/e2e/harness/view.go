@@ -217,3 +217,24 @@ func (h *Harness) Build(tags ...string) {
 		h.t.Fatal(err)
 	}
 }
+
+// WaitIdle waits until no request is in the fault any more.
+func (h *Harness) WaitIdle(f *stack.Fault) {
+	h.t.Helper()
+	h.Eventually(Bound, func() string {
+		if n := f.Inside(); n > 0 {
+			return fmt.Sprintf("%d requests are on their way to the store", n)
+		}
+		return ""
+	})
+}
+
+// Logged counts how often the test's tidemark processes, ended ones too, have
+// written text.
+func (h *Harness) Logged(text string) int {
+	n := 0
+	for _, p := range h.procs {
+		n += strings.Count(p.Output(), text)
+	}
+	return n
+}
