@@ -10,8 +10,9 @@ import (
 // out of each relation version and reuses its buffers, so a worker has one per
 // upload. Not safe for concurrent use.
 type Decoder struct {
-	plans map[*change.Relation]*plan
-	row   Row
+	plans  map[*change.Relation]*plan
+	row    Row
+	writer writer
 }
 
 // NewDecoder returns a Decoder.
@@ -25,7 +26,7 @@ type plan struct {
 
 type columnPlan struct {
 	label []byte // "name": as it stands in the object, escaped
-	class class
+	shape *shape
 	key   bool
 }
 
@@ -56,13 +57,14 @@ type Row struct {
 	unchanged []string
 	message   LogicalMessage
 	isMessage bool
+	writer    *writer
 }
 
 // Decode reads and checks the raw message of c against its relation. The error
 // is ErrMalformed and names the position; the row is nil then.
 func (d *Decoder) Decode(c *change.Change) (*Row, error) {
 	r := &d.row
-	*r = Row{old: r.old[:0], new: r.new[:0], unchanged: r.unchanged[:0]}
+	*r = Row{old: r.old[:0], new: r.new[:0], unchanged: r.unchanged[:0], writer: &d.writer}
 	if err := d.decode(r, c); err != nil {
 		return nil, fmt.Errorf("decode %s at position %s: %w", c.Operation, c.Position, err)
 	}
@@ -155,7 +157,7 @@ func (p *plan) tuple(dst []value, c *cursor, keyOnly bool) ([]value, error) {
 		if c.short {
 			return dst, malformed("it ends within column %d", i+1)
 		}
-		if keyOnly && !p.columns[i].key {
+		if keyOnly && (v.state == isNull || !p.columns[i].key) {
 			v = value{state: isAbsent}
 		}
 		dst = append(dst, v)
@@ -196,7 +198,7 @@ func (r *Row) AppendBefore(dst []byte) ([]byte, error) {
 	if !r.hasOld {
 		return dst, nil
 	}
-	return r.plan.appendObject(dst, r.old)
+	return r.appendObject(dst, r.old)
 }
 
 // AppendAfter appends the new image as a JSON object, or nothing if there is
@@ -206,14 +208,15 @@ func (r *Row) AppendAfter(dst []byte) ([]byte, error) {
 	case r.isMessage:
 		return r.message.AppendJSON(dst), nil
 	case r.hasNew:
-		return r.plan.appendObject(dst, r.new)
+		return r.appendObject(dst, r.new)
 	}
 	return dst, nil
 }
 
 // appendObject appends a tuple as composite_to_json does: columns in order, no
 // white space.
-func (p *plan) appendObject(dst []byte, tuple []value) ([]byte, error) {
+func (r *Row) appendObject(dst []byte, tuple []value) ([]byte, error) {
+	p := r.plan
 	dst = append(dst, '{')
 	first := true
 	for i := range tuple {
@@ -231,7 +234,7 @@ func (p *plan) appendObject(dst []byte, tuple []value) ([]byte, error) {
 			continue
 		}
 		var err error
-		if dst, err = appendValue(dst, p.columns[i].class, v.text); err != nil {
+		if dst, err = r.writer.column(dst, p.columns[i].shape, v.text); err != nil {
 			return nil, fmt.Errorf("column %s of table %s: %w", p.relation.Columns[i].Name, p.relation.QualifiedName(), err)
 		}
 	}
@@ -242,11 +245,12 @@ func (d *Decoder) planOf(rel *change.Relation) *plan {
 	if p := d.plans[rel]; p != nil {
 		return p
 	}
+	shapes := newShapes(rel.Types)
 	p := &plan{relation: rel, columns: make([]columnPlan, len(rel.Columns))}
 	for i, col := range rel.Columns {
 		p.columns[i] = columnPlan{
-			label: append(appendString(nil, []byte(col.Name)), ':'),
-			class: classOf(col.Type, rel.Types),
+			label: label(col.Name),
+			shape: shapes.of(col.Type),
 			key:   col.Key,
 		}
 	}

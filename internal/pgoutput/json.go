@@ -1,11 +1,12 @@
 package pgoutput
 
+const hexDigits = "0123456789abcdef"
+
 // appendString appends s as a JSON string, escaped exactly as escape_json in
 // src/backend/utils/adt/json.c does: short escapes for backspace, form feed,
 // newline, carriage return, tab, quote and backslash, \u00xx for the other
 // bytes below a space, and everything else, DEL and all of UTF-8, as it is.
 func appendString(dst, s []byte) []byte {
-	const hexDigits = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
 	for i, c := range s {

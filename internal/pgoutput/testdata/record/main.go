@@ -246,13 +246,16 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string) ([]string, erro
 	return out, nil
 }
 
-// userTypes gives the facts that the decoder needs: kinds, and what domains
-// stand for.
+// userTypes gives the facts that the decoder needs of every type that is not
+// built in.
 func userTypes(ctx context.Context, conn *pgconn.PgConn) ([]string, error) {
-	rows, err := query(ctx, conn, `select json_build_object('oid', t.oid::int8, 'namespace', n.nspname, 'name', t.typname,
-		'kind', case when t.typcategory = 'A' then 'array' else
+	rows, err := query(ctx, conn, `select json_strip_nulls(json_build_object('oid', t.oid::int8, 'namespace', n.nspname, 'name', t.typname,
+		'kind', case when t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc then 'array' else
 			(array['base','enum','domain','composite','range','multirange'])[strpos('bedcrm', t.typtype::text)] end,
-		'base', case when t.typtype = 'd' then t.typbasetype::int8 else t.typelem::int8 end)
+		'base', case when t.typtype = 'd' then t.typbasetype::int8 else t.typelem::int8 end,
+		'delimiter', case when t.typcategory = 'A' then (select ascii(e.typdelim::text) from pg_type e where e.oid = t.typelem) end,
+		'fields', (select json_agg(json_build_object('name', a.attname, 'type', a.atttypid::int8, 'modifier', a.atttypmod) order by a.attnum)
+			from pg_attribute a where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped)))
 		from pg_type t join pg_namespace n on n.oid = t.typnamespace where t.oid >= 16384 order by t.oid`)
 	if err != nil {
 		return nil, err
