@@ -41,12 +41,12 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 		}
 		switch frame.Kind {
 		case pgoutput.Changes:
-			for i := range frame.Changes {
-				if err := l.buf.add(ctx, l.drain, &frame.Changes[i]); errors.Is(err, errDraining) {
-					break
-				} else if err != nil {
-					return err
-				}
+			err := l.keep(ctx, frame.Changes)
+			if errors.Is(err, errDraining) {
+				continue // as above
+			}
+			if err != nil {
+				return err
 			}
 			if !l.framer.InTransaction() {
 				// A non-transactional message has no Commit to end it.
@@ -60,17 +60,22 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 	}
 }
 
+// keep puts changes into the ring, waiting while it is full.
+func (l *life) keep(ctx context.Context, changes []change.Change) error {
+	for i := range changes {
+		if err := l.buf.add(ctx, l.drain, &changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // describe fills in the facts of the types that r uses, from the catalog as it
 // is now.
 func (l *life) describe(r *change.Relation) error {
-	var oids []uint32
-	for _, c := range r.Columns {
-		if c.Type >= firstUserOID {
-			oids = append(oids, c.Type)
-		}
-	}
-	if len(oids) == 0 {
-		return nil
+	oids := make([]uint32, len(r.Columns))
+	for i, c := range r.Columns {
+		oids[i] = c.Type
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -81,7 +86,3 @@ func (l *life) describe(r *change.Relation) error {
 	r.Types = types
 	return nil
 }
-
-// firstUserOID is FirstNormalObjectId in src/include/access/transam.h: types
-// below it are built in, and decoders know them.
-const firstUserOID = 16384

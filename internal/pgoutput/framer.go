@@ -47,9 +47,11 @@ type FramerConfig struct {
 	// per transaction, and for each non-transactional message that is kept.
 	// Required.
 	TimelineOf func(change.LSN) change.Timeline
-	// Describe fills in the relation's Types. Called once for each new version
-	// of a relation, before the version is used; the relation is not shared
-	// yet. Nil leaves Types empty.
+	// Describe fills in the relation's Types. Called for each new version of a
+	// relation, before the version is used, and again when a version whose types
+	// have a composite is announced again, as it is after a new connection: its
+	// fields may be others by then. The relation is not shared yet. Nil leaves
+	// Types empty.
 	Describe func(*change.Relation) error
 	// Messages keeps logical messages as changes. Off, they are dropped; their
 	// ordinals are taken either way.
@@ -87,8 +89,10 @@ func NewFramer(cfg FramerConfig) *Framer {
 }
 
 // Reset prepares for a new connection: no transaction is open, and the server
-// has announced no relation. Versions that are announced again unchanged are
-// the same *change.Relation as before.
+// has announced no relation.
+//
+// Each announcement of a relation makes a *change.Relation of its own, also where
+// its version, and so its Hash, is the same.
 func (f *Framer) Reset() {
 	f.open = false
 	f.relations.reset()

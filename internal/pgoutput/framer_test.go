@@ -198,6 +198,61 @@ func TestTransactionsFromElsewhereAreDroppedAndTakeTheirOrdinals(t *testing.T) {
 	}
 }
 
+// A composite may have been altered since its facts were read, which nothing in
+// the stream says: they are read again whenever the table is announced.
+func TestAVersionIsDescribedAgainIfItHasAComposite(t *testing.T) {
+	fields := []change.Column{{Name: "a", Type: oidInt4}}
+	calls := 0
+	var fail error
+	f := NewFramer(FramerConfig{
+		TimelineOf: func(change.LSN) change.Timeline { return 1 },
+		Describe: func(r *change.Relation) error {
+			if calls++; fail != nil {
+				return fail
+			}
+			r.Types = []change.Type{{OID: 70000, Kind: change.KindComposite, Fields: fields}}
+			return nil
+		},
+	})
+	msg, insert := relation(1, "a", 'd', change.Column{Name: "c", Type: 70000}), []byte(row('I', 1).tuple('N', "(1,2)"))
+	images := func(msgs ...[]byte) string {
+		_, after, _, err := decode(NewDecoder(), &feed(t, f, msgs...).Changes[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(after)
+	}
+	if got := images(begin(10, 1, 1), msg, insert); got != `{"c":"(1,2)"}` {
+		t.Errorf("with facts from before: %s", got)
+	}
+	fields = append(fields, change.Column{Name: "b", Type: oidInt4})
+	if got := images(insert); got != `{"c":"(1,2)"}` {
+		t.Errorf("facts of a relation in use changed: %s", got)
+	}
+	fail = errors.New("server is away")
+	if _, err := f.Frame(1, received, msg); !errors.Is(err, fail) {
+		t.Errorf("error is %v, want that of Describe", err)
+	}
+	fail = nil
+	if got := images(msg, insert); got != `{"c":{"a":1,"b":2}}` {
+		t.Errorf("announced again: %s", got)
+	}
+	f.Reset()
+	images(begin(10, 1, 1), msg, insert)
+	if calls != 4 {
+		t.Errorf("described %d times, want once per announcement and once more for the error", calls)
+	}
+}
+
+func TestNamesThatAreNotUTF8AreSpelledOut(t *testing.T) {
+	f := newFramer(false)
+	feed(t, f, builder{'R'}.uint32(1).text("sch\xe9ma").text("é\xff\xfe").byte('d').uint16(1).byte(0).text("\x80").uint32(25).uint32(0))
+	r := f.relations.announced(1)
+	if got := r.Namespace + " " + r.Name + " " + r.Columns[0].Name; got != `sch\xe9ma é\xff\xfe \x80` {
+		t.Errorf("names are %q", got)
+	}
+}
+
 func TestAVersionIsDescribedOnce(t *testing.T) {
 	var described []string
 	fail := errors.New("server is away")
@@ -229,8 +284,11 @@ func TestAVersionIsDescribedOnce(t *testing.T) {
 		t.Errorf("a table that was not announced on this connection gives error %v", err)
 	}
 	fourth := feed(t, f, old, insert).Changes[0].Relation
-	if first == second || first != third || first != fourth || first.Hash == second.Hash {
-		t.Errorf("versions are %p %p %p %p", first, second, third, fourth)
+	if first == third || first == fourth || third == fourth {
+		t.Errorf("announcements are not told apart: %p %p %p", first, third, fourth)
+	}
+	if first.Hash == second.Hash || first.Hash != third.Hash || first.Hash != fourth.Hash {
+		t.Errorf("versions are %x %x %x %x", first.Hash, second.Hash, third.Hash, fourth.Hash)
 	}
 	if got := strings.Join(described, " "); got != "a b" {
 		t.Errorf("described %s, want a b", got)
@@ -265,7 +323,6 @@ func TestFramingAllocatesNothingPerChange(t *testing.T) {
 		{"delete", row('D', 1).tuple('K', "1", nil)},
 		{"truncate", truncate(1, 1, 1)},
 		{"message", logical(true, 1, "prefix", "content")},
-		{"relation that is known", relation(1, "a", 'd', twoColumns...)},
 	} {
 		f := newFramer(true)
 		feed(t, f, relation(1, "a", 'd', twoColumns...), begin(1, 1, 1), c.msg)

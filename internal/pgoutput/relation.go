@@ -2,6 +2,8 @@ package pgoutput
 
 import (
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -13,12 +15,11 @@ import (
 // not grow the cache.
 const spareVersions = 256
 
-// relations is the relation cache: which version of each table is in force on
-// this connection, and every version by its hash, so that one that is announced
-// again, here or on the next connection, is the same value.
+// relations is the relation cache: what was announced last of each table on this
+// connection, and every version by its hash with the facts of its types.
 type relations struct {
 	current  map[uint32]*change.Relation // by table OID; always also in versions
-	versions map[uint64]*change.Relation // by hash
+	versions map[uint64]*change.Relation // by hash: its last announcement
 }
 
 func newRelations() relations {
@@ -31,18 +32,26 @@ func (r *relations) reset() { clear(r.current) }
 func (r *relations) announced(oid uint32) *change.Relation { return r.current[oid] }
 
 // announce takes in a Relation message. Nothing changes if it fails.
+//
+// Each announcement is a value of its own, also where the version is the same: a
+// table is announced again after anything that may have changed its rows beside
+// the stream, such as ALTER TABLE ... TYPE ... USING, and a decoder must not take
+// a value from before for one after.
 func (r *relations) announce(msg []byte, describe func(*change.Relation) error) error {
 	hash := xxhash.Sum64(msg)
-	rel := r.versions[hash]
-	if rel == nil {
+	known := r.versions[hash]
+	rel := new(change.Relation)
+	if known != nil {
+		*rel = *known
+	} else {
 		var err error
 		if rel, err = parseRelation(msg); err != nil {
 			return err
 		}
-		if describe != nil {
-			if err := describe(rel); err != nil {
-				return fmt.Errorf("describe the types of table %s: %w", rel.QualifiedName(), err)
-			}
+	}
+	if describe != nil && (known == nil || mayHaveChanged(known)) {
+		if err := describe(rel); err != nil {
+			return fmt.Errorf("describe the types of table %s: %w", rel.QualifiedName(), err)
 		}
 	}
 	r.current[rel.OID] = rel
@@ -56,6 +65,14 @@ func (r *relations) announce(msg []byte, describe func(*change.Relation) error) 
 	return nil
 }
 
+// mayHaveChanged says whether the facts of a relation's types can differ from
+// what they were: a composite can be altered, and neither the Relation message
+// nor its Type messages tell (the server does not even send them again). Domains,
+// arrays and ranges stay what they are.
+func mayHaveChanged(r *change.Relation) bool {
+	return slices.ContainsFunc(r.Types, func(t change.Type) bool { return t.Kind == change.KindComposite })
+}
+
 // parseRelation reads a Relation message (logicalrep_write_rel in proto.c). The
 // result shares no memory with msg.
 func parseRelation(msg []byte) (*change.Relation, error) {
@@ -64,8 +81,8 @@ func parseRelation(msg []byte) (*change.Relation, error) {
 	rel := &change.Relation{
 		OID:       c.uint32(),
 		Hash:      xxhash.Sum64(msg),
-		Namespace: string(c.text()),
-		Name:      string(c.text()),
+		Namespace: nameOf(c.text()),
+		Name:      nameOf(c.text()),
 		Identity:  c.uint8(),
 	}
 	if rel.Namespace == "" {
@@ -78,7 +95,7 @@ func parseRelation(msg []byte) (*change.Relation, error) {
 		}
 		flags := c.uint8()
 		rel.Columns = append(rel.Columns, change.Column{
-			Name:     string(c.text()),
+			Name:     nameOf(c.text()),
 			Key:      flags&keyFlag != 0,
 			Type:     c.uint32(),
 			Modifier: int32(c.uint32()),
@@ -92,4 +109,24 @@ func parseRelation(msg []byte) (*change.Relation, error) {
 		return rel, nil
 	}
 	return nil, malformed("table %s has the unknown replica identity %q", rel.QualifiedName(), rel.Identity)
+}
+
+// nameOf gives a name as valid UTF-8, which names have to be in JSON, Parquet and
+// everywhere else. In a SQL_ASCII database they may be any bytes: one that is no
+// part of a valid sequence is written as \xHH.
+func nameOf(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	var out []byte
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			out = append(out, '\\', 'x', hexDigits[b[0]>>4], hexDigits[b[0]&0xF])
+		} else {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return string(out)
 }

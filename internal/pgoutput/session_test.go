@@ -305,7 +305,7 @@ func TestAReplayAfterResetGivesTheSameChanges(t *testing.T) {
 		}
 		for i := range first {
 			a, b := first[i], second[i]
-			if a.Position != b.Position || a.Relation != b.Relation || a.Operation != b.Operation || a.Joined != b.Joined {
+			if a.Position != b.Position || (a.Relation == nil) != (b.Relation == nil) || a.Relation != nil && a.Relation.Hash != b.Relation.Hash || a.Operation != b.Operation || a.Joined != b.Joined {
 				t.Errorf("session %s: change %d is %v, then %v", name, i, a, b)
 			}
 			if i > 0 && !first[i-1].Position.Less(a.Position) {

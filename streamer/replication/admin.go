@@ -54,6 +54,9 @@ func (a *Admin) with(ctx context.Context, doing string, f func(*pgx.Conn) error)
 			a.log.Debug("close an ordinary connection", "error", cerr)
 		}
 	}()
+	if err := pinEncoding(ctx, conn.PgConn()); err != nil {
+		return err
+	}
 	return f(conn)
 }
 

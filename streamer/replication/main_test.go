@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,12 +110,13 @@ type database struct {
 
 var serial atomic.Int64
 
-func newDatabase(t *testing.T, srv *pgtest.Server) *database {
+// newDatabase makes one, with clauses for its CREATE DATABASE.
+func newDatabase(t *testing.T, srv *pgtest.Server, clauses ...string) *database {
 	t.Helper()
 	d := &database{srv: srv, name: fmt.Sprintf("t%d_%d", srv.Version(), serial.Add(1))}
 	d.url = srv.URLFor(pgtest.Superuser, "", d.name)
 	root := connect(t, srv.URL())
-	execute(t, root, "CREATE DATABASE "+d.name)
+	execute(t, root, "CREATE DATABASE "+d.name+" "+strings.Join(clauses, " "))
 	root.Close(context.Background())
 	d.conn = connect(t, d.url)
 	execute(t, d.conn, "CREATE TABLE t (id int PRIMARY KEY, v text)")

@@ -15,6 +15,8 @@ import (
 // startup packet, where they win over the settings of role and database, and
 // hold for the whole session. The caller may change the map.
 //
+// Only client_encoding is another on a SQL_ASCII database (encodingFor).
+//
 // search_path is among them since it decides how the names in regclass, regtype
 // and their kin are qualified, and quote_all_identifiers how they are quoted.
 func PinnedSettings() map[string]string {
@@ -46,10 +48,36 @@ func sessionSettings() map[string]string {
 	return all
 }
 
+// encodingFor is the client_encoding for a database of the given encoding. A
+// SQL_ASCII database holds any bytes, and its text is asked for as it is: the
+// server cannot convert it, but for UTF8 it checks it, and ends the stream at
+// the first text that is not valid (pg_server_to_any in
+// src/backend/utils/mb/mbutils.c).
+func encodingFor(database string) string {
+	if database == "SQL_ASCII" {
+		return "SQL_ASCII"
+	}
+	return "UTF8"
+}
+
+// pinEncoding sets what the startup packet could not, since the encoding of the
+// database is known only after it.
+func pinEncoding(ctx context.Context, conn *pgconn.PgConn) error {
+	encoding := encodingFor(conn.ParameterStatus("server_encoding"))
+	if encoding == "UTF8" {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "SET client_encoding = '"+encoding+"'").ReadAll(); err != nil {
+		return fmt.Errorf("set client_encoding: %w", err)
+	}
+	return nil
+}
+
 // verifyPinned asks the server whether the pinned settings took hold. A pooler
 // or proxy in between may have dropped them.
 func verifyPinned(ctx context.Context, conn *pgconn.PgConn) error {
 	want := sessionSettings()
+	want["client_encoding"] = encodingFor(conn.ParameterStatus("server_encoding"))
 	names := slices.Sorted(maps.Keys(want))
 	calls := make([]string, len(names))
 	for i, name := range names {

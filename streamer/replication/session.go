@@ -128,6 +128,9 @@ func (s *Session) identify(ctx context.Context) error {
 			return fmt.Errorf("set transaction_timeout: %w", err)
 		}
 	}
+	if err := pinEncoding(ctx, s.pg); err != nil {
+		return err
+	}
 	if err := verifyPinned(ctx, s.pg); err != nil {
 		return err
 	}

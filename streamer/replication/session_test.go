@@ -73,6 +73,37 @@ func TestValuesAreCopiedAsTheyAreUnderAHostileRole(t *testing.T) {
 	})
 }
 
+// With client_encoding=UTF8 the server would end the stream at such a text.
+func TestBytesOfASQLASCIIDatabaseComeAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, v := range versions {
+		t.Run(fmt.Sprintf("postgres%d", v), func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t, servers[v], "ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+			execute(t, d.conn, "SET client_encoding = 'SQL_ASCII'", `INSERT INTO t VALUES (1, E'caf\xe9')`,
+				`CREATE TYPE odd AS (a int)`, `DO $$ BEGIN EXECUTE E'ALTER TYPE odd ADD ATTRIBUTE "\xe9" int'; END $$`)
+			s := d.started(t, d.config())
+			for {
+				m, err := s.Receive()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.Keepalive || m.Data[0] != 'I' {
+					continue
+				}
+				if !strings.HasSuffix(string(m.Data), "caf\xe9") {
+					t.Errorf("the row came as %q", m.Data)
+				}
+				break
+			}
+			types, err := d.admin.Types(t.Context(), []uint32{ask[uint32](t, d.conn, "SELECT 'odd'::regtype::oid")})
+			if err != nil || len(types) != 1 || len(types[0].Fields) != 2 {
+				t.Errorf("types with such names: %+v, %v", types, err)
+			}
+		})
+	}
+}
+
 func TestSessionRefusesSettingsThatDidNotTakeHold(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t, servers[15])
