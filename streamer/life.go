@@ -195,9 +195,13 @@ func (l *life) disconnect() {
 	l.mu.Lock()
 	conn := l.conn
 	l.mu.Unlock()
-	if conn == nil {
-		return
+	if conn != nil {
+		l.close(conn)
 	}
+}
+
+// close closes a connection, with a last status update. Safe to call again.
+func (l *life) close(conn *connection) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := conn.session.Close(ctx); err != nil {

@@ -148,7 +148,14 @@ func checkRecord(rec lake.AckRecord, c *connection) (lake.AckRecord, error) {
 		return rec, stop(doLost, "the lake's last row stands at %s, but on this server LSN %s belongs to timeline %d",
 			rec.Last, rec.Last.LSN, c.history.TimelineOf(rec.Last.LSN))
 	}
-	if end, ended := endOf(c.history, rec.Timeline); ended && rec.Ack > end {
+	end, ended := endOf(c.history, rec.Timeline)
+	switch {
+	case !ended && rec.Timeline != c.system.Timeline:
+		// Where it branched off is not known here, and the ack may lie above rows
+		// of this branch that are not in the lake.
+		return rec, stop(doLost, "the lake has on record that everything up to %s on timeline %d is safe, but this server, on timeline %d, does not descend from that timeline",
+			rec.Ack, rec.Timeline, c.system.Timeline)
+	case ended && rec.Ack > end:
 		// The server went on from below our idle ack, on a new timeline. No row
 		// is lost, but LSNs between the two are in use again: back to the
 		// switchpoint.
@@ -176,7 +183,11 @@ func endOf(h replication.History, tl change.Timeline) (change.LSN, bool) {
 func (l *life) stream(ctx context.Context) error {
 	conn := l.current()
 	for {
+		// The life may have ended while conn was made: whoever closes the present
+		// connection then has not found it.
+		stop := context.AfterFunc(ctx, func() { l.close(conn) })
 		err := l.receive(ctx, conn)
+		stop()
 		l.disconnect()
 		l.use(nil)
 		switch {
@@ -203,8 +214,10 @@ func (l *life) reconnect(ctx context.Context) (*connection, error) {
 	}
 	if conn.system.Timeline != l.timeline {
 		err = newLife("the server is on timeline %d now, it was on %d", conn.system.Timeline, l.timeline)
-	} else {
-		_, err = checkRecord(l.keeper.recorded(), conn)
+	} else if _, err = checkRecord(l.keeper.recorded(), conn); err != nil {
+		// Our record may be out of date: another process may have had the slot
+		// in between. If the lake's is no better, the next life stops.
+		err = newLife("%v", err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.session.Close(ctx))
