@@ -253,7 +253,7 @@ func (r *receiver) ended(t *testing.T) error {
 	select {
 	case <-r.done:
 		return r.err
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the session has not ended in 20 s")
 		return nil
 	}
@@ -290,10 +290,10 @@ func ask[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 // eventually waits for a condition, at most 20 s.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for !cond() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not in a minute: %s", what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
