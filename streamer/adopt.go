@@ -56,7 +56,7 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 	ref = rec.Ref
 	l.shelf.put(ref, view)
 	if action == AdoptBroken {
-		rec, err = l.tracker.Restart(ctx, ref, l.at)
+		rec, err = l.startAgain(ctx, ref, l.tracker.Restart)
 	} else {
 		err = l.tracker.Redirect(ctx, rec, l.at)
 	}

@@ -27,7 +27,10 @@ func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, 
 func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) error {
 	for {
 		var err error
-		if rec, err = l.tracker.Await(ctx, rec); err != nil {
+		if rec, err = l.tracker.Await(ctx, rec); err == nil {
+			err = sameBoundary(ref, rec)
+		}
+		if err != nil {
 			return err
 		}
 		switch rec.State {
@@ -49,15 +52,32 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 
 type startFunc func(context.Context, segment.Ref, segment.Location) (segment.Record, error)
 
+// startAgain starts a segment that has no open run. Another streamer may come
+// first: then its run is told that the rows are here.
 func (l *life) startAgain(ctx context.Context, ref segment.Ref, start startFunc) (segment.Record, error) {
 	if err := l.guard.wait(ctx); err != nil {
 		return segment.Record{}, err
 	}
 	rec, err := start(ctx, ref, l.at)
-	if err == nil && rec.State != segment.None && (rec.Ref.Last != ref.Last || rec.Ref.Digest != ref.Digest) {
-		// Somebody else has recorded another boundary here meanwhile. Our ring
-		// is cut differently, so everything is adopted from the start.
-		return rec, newLife("segment %s is now recorded up to %s instead of %s", ref.First, rec.Ref.Last, ref.Last)
+	if err == nil {
+		err = sameBoundary(ref, rec)
+	}
+	switch {
+	case err != nil:
+	case rec.State == segment.None:
+		rec.Ref = ref // what Await is to look for
+	case rec.State == segment.Running && !rec.Started:
+		err = l.tracker.Redirect(ctx, rec, l.at)
 	}
 	return rec, err
+}
+
+// sameBoundary ends the life if rec is not of ref's very rows: somebody else
+// has recorded another boundary here meanwhile. Our ring is cut differently, so
+// everything is adopted from the start.
+func sameBoundary(ref segment.Ref, rec segment.Record) error {
+	if rec.State != segment.None && (rec.Ref.Last != ref.Last || rec.Ref.Digest != ref.Digest) {
+		return newLife("segment %s is now recorded up to %s instead of %s", ref.First, rec.Ref.Last, ref.Last)
+	}
+	return nil
 }

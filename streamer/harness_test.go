@@ -34,6 +34,7 @@ type world struct {
 	lake     *lake.Lake
 	store    *lake.Memory
 	temporal *fakeTemporal
+	tracker  Tracker // what streamers are given: temporal
 	cfg      Config
 	rows     int // inserted so far
 	streams  atomic.Int64
@@ -41,6 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T, opt pgtest.Options) *world {
 	w := &world{t: t, pg: pgtest.New(t, opt), store: lake.NewMemory(), temporal: newFakeTemporal()}
+	w.tracker = w.temporal
 	t.Cleanup(w.temporal.close)
 	w.lake = lake.New("file:///lake", w.store)
 	w.connect()
@@ -197,7 +199,7 @@ func (w *world) start(change ...func(*Config)) *process {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: level}))
-	s, err := New(cfg, Deps{Tracker: w.temporal, Lake: w.lake, Logger: log})
+	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: w.lake, Logger: log})
 	if err != nil {
 		w.t.Fatal(err)
 	}
