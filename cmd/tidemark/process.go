@@ -66,6 +66,7 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 		metrics:  ops.NewRegistry(readBuild().Version),
 	}
 	logger.Info("starting", "verb", r.String(), "version", readBuild().Version, "instance", p.instance)
+	limitMemory(c, r, sys.environ, logger)
 	err := p.run(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		logger.Info("stopped", "reason", cause)

@@ -133,10 +133,8 @@ func (b *bench) await(ctx context.Context, slot, inside string, walsenderCPU *fl
 			*walsenderCPU, err = cpuSeconds(*pid)
 			return err
 		}
-		for _, p := range processes {
-			if !p.Running() {
-				return fmt.Errorf("a process ended by itself with status %d; the end of its log:\n%s", p.ExitCode(), p.Tail(20))
-			}
+		if err := allRun(processes); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():

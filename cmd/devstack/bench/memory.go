@@ -10,30 +10,41 @@ import (
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
 
-// allowance is what a streamer may need beside its ring, in MiB.
-const allowance = 64
+const (
+	// allowance is what a streamer may need beside its ring, in MiB.
+	allowance = 64
+	// stillFor is how long a streamer's memory has not grown when its ring
+	// counts as full.
+	stillFor = 2 * time.Second
+)
 
-// ringCase is a ring through which the large transaction passes.
-type ringCase struct {
+// passage is a way for the large transaction to pass through a ring.
+type passage struct {
 	name string // of the figures: memory.<name>_mb
 	ring int    // MiB
+	// late starts the worker only when the ring is full.
+	late bool
 }
 
 // memory watches a streamer's memory while one large transaction passes through
 // its ring, with a worker in a process of its own beside it. Its rows are wide
 // enough to fill the default ring.
 func (b *bench) memory(ctx context.Context) error {
-	for _, c := range []ringCase{{"streamer", 256}, {"streamer_small_ring", 32}} {
-		if err := b.ringMemory(ctx, c); err != nil {
+	for _, p := range []passage{
+		{name: "streamer", ring: 256},
+		{name: "streamer_full_ring", ring: 256, late: true},
+		{name: "streamer_small_ring", ring: 32},
+	} {
+		if err := b.passages(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) ringMemory(ctx context.Context, c ringCase) (err error) {
-	name := fmt.Sprintf("memory-%d", c.ring)
-	p, settings, err := b.newPipeline(ctx, name, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", c.ring)})
+func (b *bench) passages(ctx context.Context, way passage) (err error) {
+	name := fmt.Sprintf("memory-%d-%t", way.ring, way.late)
+	p, settings, err := b.newPipeline(ctx, name, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", way.ring)})
 	if err != nil {
 		return err
 	}
@@ -43,26 +54,34 @@ func (b *bench) ringMemory(ctx context.Context, c ringCase) (err error) {
 		}
 	}()
 	for i := range b.size.runs {
-		streamer, worker, err := b.pass(ctx, p, settings.Slot())
+		streamer, worker, err := b.pass(ctx, p, settings.Slot(), way)
 		if err != nil {
 			return err
 		}
-		b.say("memory run %d, ring of %d MiB: streamer %.0f MiB (RSS %.0f), worker %.0f MiB (RSS %.0f); load %s",
-			i+1, c.ring, streamer.anon, streamer.rss, worker.anon, worker.rss, loadAverage())
-		bound := float64(c.ring + allowance)
-		b.report.add("memory."+c.name+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.anon)
-		b.report.add("memory."+c.name+"_rss_mb", "MiB", "", streamer.rss)
-		b.report.add("memory."+c.name+"_worker_mb", "MiB", "", worker.anon)
+		b.say("memory.%s run %d: streamer %.0f MiB (RSS %.0f), %.1f CPU s; worker %.0f MiB (RSS %.0f), %.1f CPU s; load %s",
+			way.name, i+1, streamer.anon, streamer.rss, streamer.cpu, worker.anon, worker.rss, worker.cpu, loadAverage())
+		bound := float64(way.ring + allowance)
+		prefix := "memory." + way.name
+		b.report.add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.anon)
+		b.report.add(prefix+"_rss_mb", "MiB", "", streamer.rss)
+		b.report.add(prefix+"_cpu_s", "s", "", streamer.cpu)
+		b.report.add(prefix+"_worker_mb", "MiB", "", worker.anon)
 		if streamer.anon > bound {
 			b.failed = append(b.failed, fmt.Sprintf(
-				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.anon, c.ring, bound))
+				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.anon, way.ring, bound))
 		}
 	}
 	return nil
 }
 
-// pass lets one transaction pass and gives the peaks.
-func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string) (streamer, worker memory, err error) {
+// use is what a process has used in all.
+type use struct {
+	memory // at its peak
+	cpu    float64
+}
+
+// pass lets one transaction pass.
+func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way passage) (streamer, worker use, err error) {
 	var running []*proc.Process
 	var watchers []*watcher
 	defer func() {
@@ -70,14 +89,26 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string) (st
 		for _, r := range running {
 			err = errors.Join(err, r.Stop(stopGrace))
 		}
-	}()
-	for _, verb := range []string{"streamer", "worker"} {
-		child, startErr := p.Start(verb, verb)
-		if startErr != nil {
-			return streamer, worker, startErr
+		for _, w := range watchers {
+			_, werr := w.end()
+			err = errors.Join(err, werr)
 		}
-		running = append(running, child)
-		watchers = append(watchers, watch(ctx, child.PID()))
+	}()
+	start := func(verb string) error {
+		child, err := p.Start(verb, verb)
+		if err == nil {
+			running = append(running, child)
+			watchers = append(watchers, watch(ctx, child.PID()))
+		}
+		return err
+	}
+	if err := start("streamer"); err != nil {
+		return streamer, worker, err
+	}
+	if !way.late {
+		if err := start("worker"); err != nil {
+			return streamer, worker, err
+		}
 	}
 	if err := b.streaming(ctx, slot, running...); err != nil {
 		return streamer, worker, err
@@ -86,16 +117,54 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string) (st
 	if err != nil {
 		return streamer, worker, err
 	}
-	var cpu float64
-	if err := b.await(ctx, slot, inside, &cpu, running...); err != nil {
+	if way.late {
+		if err := watchers[0].still(ctx, float64(way.ring)/2); err != nil {
+			return streamer, worker, err
+		}
+		if err := start("worker"); err != nil {
+			return streamer, worker, err
+		}
+	}
+	var walsender float64
+	if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
 		return streamer, worker, err
 	}
-	streamer, err = watchers[0].end()
-	if err != nil {
-		return streamer, worker, err
+	for i, u := range []*use{&streamer, &worker} {
+		if u.cpu, err = cpuSeconds(running[i].PID()); err != nil {
+			return streamer, worker, err
+		}
+		if u.memory, err = watchers[i].end(); err != nil {
+			return streamer, worker, err
+		}
 	}
-	worker, err = watchers[1].end()
-	return streamer, worker, err
+	return streamer, worker, nil
+}
+
+// still waits until the peak is at least atLeast MiB and has not grown for a
+// while.
+func (w *watcher) still(ctx context.Context, atLeast float64) error {
+	ctx, cancel := context.WithTimeout(ctx, drainBound)
+	defer cancel()
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	var last float64
+	since := time.Now()
+	for {
+		w.mu.Lock()
+		now := w.peak.anon
+		w.mu.Unlock()
+		if now > last {
+			last, since = now, time.Now()
+		}
+		if now >= atLeast && time.Since(since) >= stillFor {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the ring to fill: the streamer has %.0f MiB: %w", now, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
 }
 
 // streaming waits until somebody reads slot.
@@ -112,10 +181,8 @@ func (b *bench) streaming(ctx context.Context, slot string, processes ...*proc.P
 		if active {
 			return nil
 		}
-		for _, p := range processes {
-			if !p.Running() {
-				return fmt.Errorf("a process ended by itself with status %d; the end of its log:\n%s", p.ExitCode(), p.Tail(20))
-			}
+		if err := allRun(processes); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -123,4 +190,13 @@ func (b *bench) streaming(ctx context.Context, slot string, processes ...*proc.P
 		case <-tick.C:
 		}
 	}
+}
+
+func allRun(processes []*proc.Process) error {
+	for _, p := range processes {
+		if !p.Running() {
+			return fmt.Errorf("a process ended by itself with status %d; the end of its log:\n%s", p.ExitCode(), p.Tail(20))
+		}
+	}
+	return nil
 }
