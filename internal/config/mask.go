@@ -12,17 +12,20 @@ const masked = "xxxxx"
 // Where passwords stand in a connection string: between user and host of a
 // URL, and as the libpq keywords password and sslpassword, which a URL has in
 // its query. The patterns rather take too much than too little, since they are
-// also used on text that is not well-formed.
+// also used on text that is not well-formed: schemeless is for a URL whose
+// beginning was mistyped.
 var (
-	userinfoPassword = regexp.MustCompile(`(://[^:/?#@]*:)(.*)(@)`)
+	userinfoPassword = regexp.MustCompile(`(?s)(://[^:/?#@]*:)(.*)(@)`)
+	schemeless       = regexp.MustCompile(`(?s)^([^:=]*:/[^:=]*:|[^:=]*:)(.*)(@)`)
 	queryPassword    = regexp.MustCompile(`(?i)([?&](?:ssl)?password=)([^&#]*)`)
-	keywordPassword  = regexp.MustCompile(`(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|'.*|(?:\\.|\S)+)`)
+	keywordPassword  = regexp.MustCompile(`(?is)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|'.*|(?:\\.|\S)+)`)
 )
 
 // Mask replaces the passwords in a URL or a libpq keyword/value string by
 // xxxxx and leaves all else as it is.
 func Mask(s string) string {
 	if !strings.Contains(s, "://") {
+		s = schemeless.ReplaceAllString(s, "${1}"+masked+"${3}")
 		return keywordPassword.ReplaceAllString(s, "${1}"+masked)
 	}
 	// A well-formed URL may have a colon and an at sign elsewhere.

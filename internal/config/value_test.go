@@ -55,6 +55,11 @@ func TestMaskHidesPasswordsAndNothingElse(t *testing.T) {
 		"host=db password = 'two words' user=me":   "host=db password = xxxxx user=me",
 		`password='it\'s' user=me`:                 "password=xxxxx user=me",
 		"password='never closed":                   "password=xxxxx",
+		"password='never\nclosed":                  "password=xxxxx",
+		"postgres://me:sec\nret@db/shop":           "postgres://me:xxxxx@db/shop",
+		"me:sec:ret@db/shop":                       "me:xxxxx@db/shop",
+		"postgres:/me:secret@db/shop":              "postgres:/me:xxxxx@db/shop",
+		"host=db user=me@there":                    "host=db user=me@there",
 		`password=a\ b user=me`:                    "password=xxxxx user=me",
 		"s3://bucket/a:b@c":                        "s3://bucket/a:b@c",
 	} {

@@ -35,7 +35,7 @@ func (a *Admin) with(ctx context.Context, doing string, f func(*pgx.Conn) error)
 	}()
 	pc, err := pgx.ParseConfig(a.cfg.ConnString)
 	if err != nil {
-		return fmt.Errorf("read connection string: %w", err)
+		return unreadable(err)
 	}
 	a.cfg.prepare(&pc.Config)
 	deleteFold(pc.RuntimeParams, "replication")

@@ -68,16 +68,32 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// parse reads the connection string. pgconn masks the password in its errors.
+// parse reads the connection string.
 func (c Config) parse() (*pgconn.Config, error) {
 	if strings.TrimSpace(c.ConnString) == "" {
 		return nil, errors.New("no connection string: give the source database's URL")
 	}
 	pc, err := pgconn.ParseConfig(c.ConnString)
 	if err != nil {
-		return nil, fmt.Errorf("read connection string: %w", err)
+		return nil, unreadable(err)
 	}
 	return pc, nil
+}
+
+// unreadable is what is wrong with a connection string, without its text.
+// pgconn masks passwords as well as it can in a string that it cannot parse, and
+// quotes words of it: those may be of a password with a space.
+func unreadable(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		bare := *parse
+		bare.ConnString = "..."
+		err = &bare
+		if strings.Contains(err.Error(), "keyword/value") {
+			err = pgconn.NewParseConfigError("...", "it is neither a URL (postgres://...) nor a list of keyword=value, with values in single quotes if they have spaces", nil)
+		}
+	}
+	return fmt.Errorf("read connection string: %w", err)
 }
 
 // ordinary is the configuration of a connection for SQL.
