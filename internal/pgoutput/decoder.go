@@ -13,6 +13,7 @@ type Decoder struct {
 	plans  map[*change.Relation]*plan
 	row    Row
 	writer writer
+	images images
 }
 
 // NewDecoder returns a Decoder.
@@ -22,6 +23,8 @@ func NewDecoder() *Decoder { return &Decoder{plans: make(map[*change.Relation]*p
 type plan struct {
 	relation *change.Relation
 	columns  []columnPlan
+	// keyed says that an old image has the key and nothing else.
+	keyed bool
 }
 
 type columnPlan struct {
@@ -34,7 +37,9 @@ type columnPlan struct {
 // absent; text is there for 't' only and aliases the message.
 type value struct {
 	state byte
-	text  []byte
+	// filled says that the value was not sent where it stands now.
+	filled bool
+	text   []byte
 }
 
 const (
@@ -60,13 +65,25 @@ type Row struct {
 	writer    *writer
 }
 
+// Follow says that the changes of batch are decoded next, one after the other.
+// They and their Raw stay as they are for as long as the Decoder is used.
+//
+// An unchanged TOASTed value of a change that is followed is also looked for in
+// the images of the same key before it, back to the Decoder's first change. Each
+// change is to be decoded; what is decoded without Follow is not remembered.
+func (d *Decoder) Follow(batch []change.Change) { d.images.follow(batch) }
+
 // Decode reads and checks the raw message of c against its relation. The error
 // is ErrMalformed and names the position; the row is nil then.
 func (d *Decoder) Decode(c *change.Change) (*Row, error) {
 	r := &d.row
+	followed := d.images.advance(c)
 	*r = Row{old: r.old[:0], new: r.new[:0], unchanged: r.unchanged[:0], writer: &d.writer}
 	if err := d.decode(r, c); err != nil {
 		return nil, fmt.Errorf("decode %s at position %s: %w", c.Operation, c.Position, err)
+	}
+	if followed && len(r.unchanged) > 0 {
+		d.fillFromImages(r, c)
 	}
 	return r, nil
 }
@@ -175,7 +192,7 @@ func (r *Row) fill() {
 			continue
 		}
 		if r.hasOld && r.old[i].state == isText {
-			r.new[i] = r.old[i]
+			r.new[i] = value{state: isText, filled: true, text: r.old[i].text}
 			continue
 		}
 		r.unchanged = append(r.unchanged, r.plan.relation.Columns[i].Name)
@@ -188,8 +205,8 @@ func (r *Row) HasBefore() bool { return r.hasOld }
 func (r *Row) HasAfter() bool  { return r.hasNew || r.isMessage }
 
 // Unchanged names, in column order, the columns whose TOASTed value Postgres
-// did not send and the old image does not hold: they are absent from after. The
-// slice is valid until the next Decode.
+// did not send and no image holds: they are absent from after. The slice is
+// valid until the next Decode.
 func (r *Row) Unchanged() []string { return r.unchanged }
 
 // AppendBefore appends the old image as a JSON object, or nothing if there is
@@ -253,6 +270,7 @@ func (d *Decoder) planOf(rel *change.Relation) *plan {
 			shape: shapes.of(col.Type),
 			key:   col.Key,
 		}
+		p.keyed = p.keyed || col.Key && (rel.Identity == 'd' || rel.Identity == 'i')
 	}
 	d.plans[rel] = p
 	return p

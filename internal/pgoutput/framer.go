@@ -276,6 +276,11 @@ func (f *Framer) add(walStart change.LSN, received change.Time, msg []byte, op c
 	if rel == nil {
 		return malformed("%s in transaction %d of table %d, which was not announced", op, f.xid, oid)
 	}
+	if f.foreign {
+		f.relations.dropped(oid)
+	} else {
+		rel = f.relations.afterDropped(rel)
+	}
 	f.append(walStart, received, msg, op, rel)
 	return nil
 }

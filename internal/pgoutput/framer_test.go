@@ -244,6 +244,24 @@ func TestAVersionIsDescribedAgainIfItHasAComposite(t *testing.T) {
 	}
 }
 
+// What was dropped may have changed rows, so a decoder must see that.
+func TestADroppedChangeMakesTheRelationAnotherValue(t *testing.T) {
+	f := NewFramer(FramerConfig{TimelineOf: func(change.LSN) change.Timeline { return 1 }, LocalOnly: true})
+	insert := []byte(row('I', 1).tuple('N', "1", nil))
+	origin := builder{'O'}.uint64(1).text("elsewhere")
+	first := feed(t, f, relation(1, "a", 'd', twoColumns...), relation(2, "b", 'd', twoColumns...), begin(10, 1, 1), insert).Changes[0].Relation
+	other := feed(t, f, []byte(row('I', 2).tuple('N', "1", nil))).Changes[0].Relation
+	feed(t, f, commit(10, 11, 1), begin(20, 1, 2), origin, insert, insert, commit(20, 21, 1), begin(30, 1, 3))
+	second := feed(t, f, insert).Changes[0].Relation
+	third := feed(t, f, insert).Changes[0].Relation
+	if first == second || second != third || first.Hash != second.Hash {
+		t.Errorf("relations are %p %p %p", first, second, third)
+	}
+	if same := feed(t, f, []byte(row('I', 2).tuple('N', "1", nil))).Changes[0].Relation; same != other {
+		t.Error("so is that of a table of which nothing was dropped")
+	}
+}
+
 func TestNamesThatAreNotUTF8AreSpelledOut(t *testing.T) {
 	f := newFramer(false)
 	feed(t, f, builder{'R'}.uint32(1).text("sch\xe9ma").text("é\xff\xfe").byte('d').uint16(1).byte(0).text("\x80").uint32(25).uint32(0))

@@ -43,8 +43,8 @@ func nestedTypes() []change.Type {
 	}
 }
 
-// image decodes text as a row with one column, c.
-func image(t testing.TB, d *Decoder, rel *change.Relation, text string) (string, error) {
+// imageOf decodes text as a row with one column, c.
+func imageOf(t testing.TB, d *Decoder, rel *change.Relation, text string) (string, error) {
 	t.Helper()
 	ch := change.Change{Operation: change.Insert, Relation: rel, Raw: row('I', 1).tuple('N', text)}
 	_, after, _, err := decode(d, &ch)
@@ -132,7 +132,7 @@ func TestArraysAndCompositesAreWrittenByTheirTypes(t *testing.T) {
 		{79999, `(1,2)`, `"(1,2)"`}, // no facts at all
 	} {
 		rel := table(nestedTypes(), change.Column{Name: "c", Type: c.oid})
-		after, err := image(t, NewDecoder(), rel, c.text)
+		after, err := imageOf(t, NewDecoder(), rel, c.text)
 		if want := `{"c":` + c.want + `}`; err != nil || after != want {
 			t.Errorf("type %d: %q gives\n%s, error %v, want\n%s", c.oid, c.text, after, err, want)
 		}
@@ -161,7 +161,7 @@ func TestTextThatIsNotUTF8IsKeptAsBytes(t *testing.T) {
 		{oidJSON, `{"tidemark_hex":"ff"}`, `{"tidemark_hex":"7b22746964656d61726b5f686578223a226666227d"}`},
 	} {
 		rel := table(nestedTypes(), change.Column{Name: "c", Type: c.oid})
-		after, err := image(t, NewDecoder(), rel, c.text)
+		after, err := imageOf(t, NewDecoder(), rel, c.text)
 		if want := `{"c":` + c.want + `}`; err != nil || after != want {
 			t.Errorf("type %d: %q gives %s, error %v, want %s", c.oid, c.text, after, err, want)
 		}
@@ -207,7 +207,7 @@ func FuzzNested(f *testing.F) {
 	d := NewDecoder()
 	f.Fuzz(func(t *testing.T, which byte, text string) {
 		rel := relations[int(which)%len(relations)]
-		json1, err := image(t, d, rel, text)
+		json1, err := imageOf(t, d, rel, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func FuzzNested(f *testing.F) {
 		if len(json1) > 6*len(text)+12*len(text)+200 {
 			t.Fatalf("image of %d bytes from a text of %d", len(json1), len(text))
 		}
-		again, err := image(t, NewDecoder(), rel, text)
+		again, err := imageOf(t, NewDecoder(), rel, text)
 		if err != nil || !bytes.Equal([]byte(again), []byte(json1)) {
 			t.Fatalf("a new decoder gives %q", again)
 		}

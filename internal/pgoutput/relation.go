@@ -20,13 +20,38 @@ const spareVersions = 256
 type relations struct {
 	current  map[uint32]*change.Relation // by table OID; always also in versions
 	versions map[uint64]*change.Relation // by hash: its last announcement
+	// missed are the tables of which a change was dropped since the last one
+	// that was kept.
+	missed map[uint32]struct{}
 }
 
 func newRelations() relations {
-	return relations{current: make(map[uint32]*change.Relation), versions: make(map[uint64]*change.Relation)}
+	return relations{current: make(map[uint32]*change.Relation), versions: make(map[uint64]*change.Relation), missed: make(map[uint32]struct{})}
 }
 
-func (r *relations) reset() { clear(r.current) }
+func (r *relations) reset() {
+	clear(r.current)
+	clear(r.missed)
+}
+
+// dropped notes that a change of the table is not kept.
+func (r *relations) dropped(oid uint32) { r.missed[oid] = struct{}{} }
+
+// afterDropped gives the value of rel, the version in force, for a change that is
+// kept: another one than before if changes were dropped in between, for the same
+// reason as announce.
+func (r *relations) afterDropped(rel *change.Relation) *change.Relation {
+	if len(r.missed) == 0 {
+		return rel
+	}
+	if _, ok := r.missed[rel.OID]; !ok {
+		return rel
+	}
+	delete(r.missed, rel.OID)
+	other := *rel
+	r.current[rel.OID], r.versions[rel.Hash] = &other, &other
+	return &other
+}
 
 // announced is the version in force of a table, or nil.
 func (r *relations) announced(oid uint32) *change.Relation { return r.current[oid] }

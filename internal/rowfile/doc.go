@@ -18,7 +18,7 @@
 //	ordinal      int64: the change's place in its transaction, from 0
 //	xid          int64: the transaction's ID, 0 for a non-transactional message
 //	unchanged    list of string, never null: columns absent from after because
-//	             their TOASTed value was neither sent nor known
+//	             their TOASTed value was neither sent nor in an image before
 //
 // Timestamps are INT64 microseconds since 1970, adjusted to UTC.
 //

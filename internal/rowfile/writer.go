@@ -69,11 +69,15 @@ func (w *Writer) Reset(out io.Writer, opts Options) error {
 	return w.sheet.reset(out, rowFields(), opts)
 }
 
-// Write adds changes in stream order. It keeps nothing of them, Raw included,
-// once it has returned, but their relations. A change that cannot be decoded is
+// Write adds changes in stream order, all of one segment. They and their Raw stay
+// as they are until the file is done: an unchanged TOASTed value is looked for in
+// the changes before it. A change that cannot be decoded is
 // pgoutput.ErrMalformed, one that does not fit into Parquet ErrTooLarge. After
 // any error the file is lost, and Write and Close go on returning it.
 func (w *Writer) Write(changes []change.Change) error {
+	if w.sheet.err == nil {
+		w.decoder.Follow(changes)
+	}
 	for i := range changes {
 		if w.sheet.err != nil {
 			return w.sheet.err
@@ -110,8 +114,11 @@ func (w *Writer) write(c *change.Change) error {
 	return w.sheet.row(rowBytes + before + after)
 }
 
-// Close ends the file. The writer below stays open.
-func (w *Writer) Close() (Stats, error) { return w.sheet.close() }
+// Close ends the file, and lets go of the changes. The writer below stays open.
+func (w *Writer) Close() (Stats, error) {
+	w.decoder = nil // sheet refuses whatever would need it
+	return w.sheet.close()
+}
 
 // image collects an image, or null if there is none, and gives its size.
 func (c *texts) image(exists bool, appendTo func([]byte) ([]byte, error)) (int64, error) {

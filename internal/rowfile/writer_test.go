@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
 )
 
@@ -26,12 +27,12 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 		{"timestamp", strings.Repeat("2026-01-02T00:00:00.000002Z|", 7)},
 		{"lsn", "97500004352|97500004353|97500004354|97500004355|97500004356|97500004357|97500004358"},
 		{"before", `(null)|{"id":1}|(null)|{"id":2}|(null)|(null)|(null)`},
-		{"after", `{"id":1,"name":"say \"hi\"","note":null}|{"id":2}|{"id":2,"name":"b","note":"sad"}|(null)|(null)|(null)|{"prefix":"p","content":"hi"}`},
+		{"after", `{"id":1,"name":"say \"hi\"","note":null}|{"id":2,"name":"say \"hi\""}|{"id":2,"name":"b","note":"sad"}|(null)|(null)|(null)|{"prefix":"p","content":"hi"}`},
 		{"commit_time", strings.Repeat("2026-01-02T00:00:00.000001Z|", 7)},
 		{"commit_lsn", strings.Repeat("97500059720|", 7)},
 		{"ordinal", "0|1|2|3|4|5|6"},
 		{"xid", strings.Repeat("4294967295|", 7)},
-		{"unchanged", `[]|["name","note"]|[]|[]|[]|[]|[]`},
+		{"unchanged", `[]|["note"]|[]|[]|[]|[]|[]`},
 	} {
 		if got := strings.Join(columnTexts(t, table, c.column), "|"); got != strings.TrimSuffix(c.want, "|") {
 			t.Errorf("%s is\n%s, want\n%s", c.column, got, c.want)
@@ -39,6 +40,47 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	}
 	if stats.Rows != 7 || stats.RowGroups != 1 {
 		t.Errorf("stats are %+v", stats)
+	}
+}
+
+func TestUnchangedValuesAreFilledAcrossBatchesOfTheSegment(t *testing.T) {
+	sample := sample()
+	changes := []change.Change{
+		sample[0],
+		{Position: sample[1].Position, Relation: accounts, Operation: change.Update, Raw: tuple(row('U'), 'N', "1", toasted, "ok")},
+		{Position: sample[2].Position, Relation: accounts, Operation: change.Update, Raw: tuple(row('U'), 'N', "1", toasted, toasted)},
+	}
+	want := `{"id":1,"name":"say \"hi\"","note":null}|{"id":1,"name":"say \"hi\"","note":"ok"}|{"id":1,"name":"say \"hi\"","note":"ok"}`
+	data, _ := write(t, false, Options{}, changes[:1], changes[1:2], nil, changes[2:])
+	table, _ := readAll(t, data)
+	if got := strings.Join(columnTexts(t, table, "after"), "|"); got != want {
+		t.Errorf("after is %s", got)
+	}
+	if got := strings.Join(columnTexts(t, table, "unchanged"), "|"); got != "[]|[]|[]" {
+		t.Errorf("unchanged is %s", got)
+	}
+
+	// Another file is another segment.
+	var out bytes.Buffer
+	w, err := NewWriter(&out, Options{})
+	for _, segment := range [][]change.Change{changes[:1], changes[1:]} {
+		out.Reset()
+		if err == nil {
+			err = w.Reset(&out, Options{})
+		}
+		if err == nil {
+			err = w.Write(segment)
+		}
+		if err == nil {
+			_, err = w.Close()
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _ = readAll(t, out.Bytes())
+	if got := strings.Join(columnTexts(t, table, "unchanged"), "|"); got != `["name"]|["name","note"]` {
+		t.Errorf("unchanged is %s", got)
 	}
 }
 
