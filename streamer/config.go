@@ -31,7 +31,7 @@ type Config struct {
 	// Default 64.
 	MaxInFlight int
 	// ShutdownTimeout bounds how long a graceful stop waits for segments in
-	// flight. Default 60 s.
+	// flight. Default 60 s; negative is not at all.
 	ShutdownTimeout time.Duration
 }
 
@@ -39,8 +39,11 @@ func (c Config) withDefaults() Config {
 	if c.MaxInFlight <= 0 {
 		c.MaxInFlight = 64
 	}
-	if c.ShutdownTimeout <= 0 {
+	switch {
+	case c.ShutdownTimeout == 0:
 		c.ShutdownTimeout = time.Minute
+	case c.ShutdownTimeout < 0:
+		c.ShutdownTimeout = 0
 	}
 	if c.Ring.SegmentRows <= 0 {
 		c.Ring.SegmentRows = ring.DefaultSegmentRows

@@ -161,20 +161,26 @@ func (s *Streamer) readRecord(ctx context.Context, id lake.Identity) (lake.AckRe
 	}
 }
 
+// lastRecordBound is how long a stop waits for the lake to take the last record.
+const lastRecordBound = 5 * time.Second
+
 // stopGracefully is called when the life is to end in peace. It returns when
 // everything is done, or the time is up, or the life has ended by itself.
 func (l *life) stopGracefully(ctx context.Context, dispatched <-chan struct{}) {
 	l.log.Info("stopping: no more is read, segments in flight are finished", "at_most", l.cfg.ShutdownTimeout)
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.ShutdownTimeout)
+	flying, cancel := context.WithTimeout(ctx, l.cfg.ShutdownTimeout)
 	defer cancel()
 	close(l.drain)
 	select {
 	case <-dispatched:
-	case <-ctx.Done():
+	case <-flying.Done():
 	}
-	if err := l.flights.wait(ctx); err != nil {
+	if err := l.flights.wait(flying); err != nil {
 		l.log.Warn("stopping before every segment has finished: the next start adopts them", "in_flight", l.flights.count())
 	}
+	// What has finished is worth a moment even if the time is up.
+	ctx, cancel = context.WithTimeout(ctx, lastRecordBound)
+	defer cancel()
 	if err := l.keeper.last(ctx); err != nil {
 		l.log.Warn("the last ack could not be recorded: the next start finds the segments finished", "error", err)
 	}

@@ -127,3 +127,29 @@ func TestAnAckOfAnUnknownTimelineIsAStop(t *testing.T) {
 		t.Error("the record is taken")
 	}
 }
+
+func TestAStopThatRunsOutOfTimeRecordsWhatHasFinished(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	s := w.start(func(c *Config) { c.ShutdownTimeout = -1 })
+	w.insert(3)
+	w.caughtUp()
+	w.insert(2)
+	w.until("the second segment is there", func() bool {
+		refs, _ := w.temporal.uploaded()
+		return len(refs) == 2
+	})
+	w.temporal.hold(func(segment.Ref) bool { return true })
+	w.insert(1)
+	w.until("the third is under way", func() bool { return len(w.temporal.running()) == 1 && s.Status().Ring.Segments == 1 })
+	third := w.temporal.running()[0]
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	rec, _, err := w.lake.ReadAck(t.Context())
+	if err != nil || rec.Last != third.Follows {
+		t.Errorf("the lake has %s on record (%v), and everything up to %s has finished", rec.Last, err, third.Follows)
+	}
+	if got := w.confirmed(); got != rec.Ack {
+		t.Errorf("the slot stands at %s, recorded is %s", got, rec.Ack)
+	}
+}

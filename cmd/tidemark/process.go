@@ -87,7 +87,9 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.tracker, err = newTracker(p.cfg, p.sys.environ, p.client, p.health, eager, p.logger); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p.cfg, p.roles, lake, p.tracker, p.logger); err != nil {
+	if err := preflight(ctx, p.cfg, p.roles, lake, p.tracker, p.logger); ctx.Err() != nil {
+		return nil // stopped as asked, before anything began
+	} else if err != nil {
 		return err
 	}
 
@@ -148,7 +150,7 @@ func (p *process) work(ctx context.Context, acts *activities.Activities) error {
 }
 
 // orNone turns a duration of zero, which our settings mean as it stands, into
-// the negative one that package worker means by none.
+// the negative one that packages streamer and worker mean by none.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -169,7 +171,7 @@ func streamerConfig(c *config.Config) streamer.Config {
 		Messages:        c.Postgres.Messages,
 		LocalOnly:       c.Postgres.Origin == "none",
 		MaxInFlight:     int(c.Streamer.MaxInFlight),
-		ShutdownTimeout: c.Streamer.ShutdownTimeout,
+		ShutdownTimeout: orNone(c.Streamer.ShutdownTimeout),
 	}
 }
 
