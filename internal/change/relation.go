@@ -6,9 +6,12 @@ package change
 type Relation struct {
 	// OID is the table's. A table that was dropped and made again has another.
 	OID uint32 `json:"oid"`
-	// Hash identifies the version: xxhash64 over the raw Relation message. It
-	// covers Raw and nothing else, since type facts are read from the catalog
-	// as it is now, not as it was at a WAL position.
+	// Hash identifies the version as far as every connection agrees on it:
+	// xxhash64 over the OID and the columns' names, types and modifiers (see
+	// docs/format.md). It does not cover the table's name and its replica
+	// identity, of which a connection can hear late, nor the facts of types,
+	// which are read from the catalog as it is now and not as it was at a WAL
+	// position.
 	Hash uint64 `json:"hash,string"`
 	// Namespace and Name are unquoted. An empty namespace on the wire is
 	// pg_catalog and is given as that.

@@ -284,7 +284,7 @@ func TestAVersionIsDescribedOnce(t *testing.T) {
 			return err
 		},
 	})
-	old, renamed := relation(1, "a", 'd', twoColumns...), relation(1, "b", 'd', twoColumns...)
+	old, renamed := relation(1, "a", 'd', twoColumns...), relation(1, "b", 'd', change.Column{Name: "w", Type: 25})
 	insert := []byte(row('I', 1).tuple('N', "1", nil))
 
 	err = fail
@@ -316,7 +316,7 @@ func TestAVersionIsDescribedOnce(t *testing.T) {
 func TestTheRelationCacheIsBounded(t *testing.T) {
 	f := newFramer(false)
 	for i := range 10 * spareVersions {
-		feed(t, f, relation(1, fmt.Sprint("name", i), 'd', twoColumns...))
+		feed(t, f, relation(1, "a", 'd', change.Column{Name: fmt.Sprint("name", i), Type: 25}))
 	}
 	if n := len(f.relations.versions); n > spareVersions+2 {
 		t.Errorf("%d versions of one table are kept", n)

@@ -1,6 +1,7 @@
 package pgoutput
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -63,24 +64,19 @@ func (r *relations) announced(oid uint32) *change.Relation { return r.current[oi
 // the stream, such as ALTER TABLE ... TYPE ... USING, and a decoder must not take
 // a value from before for one after.
 func (r *relations) announce(msg []byte, describe func(*change.Relation) error) error {
-	hash := xxhash.Sum64(msg)
-	known := r.versions[hash]
-	rel := new(change.Relation)
-	if known != nil {
-		*rel = *known
-	} else {
-		var err error
-		if rel, err = parseRelation(msg); err != nil {
-			return err
-		}
+	rel, err := parseRelation(msg)
+	if err != nil {
+		return err
 	}
-	if describe != nil && (known == nil || mayHaveChanged(known)) {
+	if known := r.versions[rel.Hash]; known != nil && !mayHaveChanged(known) {
+		rel.Types = known.Types
+	} else if describe != nil {
 		if err := describe(rel); err != nil {
 			return fmt.Errorf("describe the types of table %s: %w", rel.QualifiedName(), err)
 		}
 	}
 	r.current[rel.OID] = rel
-	r.versions[hash] = rel
+	r.versions[rel.Hash] = rel
 	if len(r.versions) > 2*len(r.current)+spareVersions {
 		clear(r.versions)
 		for _, rel := range r.current {
@@ -105,7 +101,6 @@ func parseRelation(msg []byte) (*change.Relation, error) {
 	c := cursor{rest: msg[1:]}
 	rel := &change.Relation{
 		OID:       c.uint32(),
-		Hash:      xxhash.Sum64(msg),
 		Namespace: nameOf(c.text()),
 		Name:      nameOf(c.text()),
 		Identity:  c.uint8(),
@@ -129,6 +124,7 @@ func parseRelation(msg []byte) (*change.Relation, error) {
 	if err := complete(&c, "relation"); err != nil {
 		return nil, err
 	}
+	rel.Hash = hashOf(rel)
 	switch rel.Identity {
 	case 'd', 'n', 'f', 'i':
 		return rel, nil
@@ -154,4 +150,22 @@ func nameOf(b []byte) string {
 		b = b[n:]
 	}
 	return string(out)
+}
+
+// hashOf is Relation.Hash. Names and replica identity are not in it, since they
+// depend on when a connection was made: under publish_via_partition_root
+// Postgres does not announce a root again of which only these were altered, nor,
+// before 16, a table whose schema was renamed (rel_sync_cache_relation_cb in
+// src/backend/replication/pgoutput/pgoutput.c). The columns do not: altering
+// them alters the partitions too.
+func hashOf(rel *change.Relation) uint64 {
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint32(b, rel.OID)
+	for _, col := range rel.Columns {
+		b = append(b, col.Name...)
+		b = append(b, 0)
+		b = binary.BigEndian.AppendUint32(b, col.Type)
+		b = binary.BigEndian.AppendUint32(b, uint32(col.Modifier))
+	}
+	return xxhash.Sum64(b)
 }
