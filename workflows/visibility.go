@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,6 +49,10 @@ const (
 	// maxKeyword is the greatest length in bytes that every visibility store
 	// takes for a keyword.
 	maxKeyword = 255
+	// maxValue is the server's bound on one search attribute, as the JSON that
+	// its payload is, in bytes (frontend.searchAttributesSizeOfValueLimit). A
+	// start that exceeds it is refused.
+	maxValue = 2 << 10
 	// maxSummary is the server's bound on a summary, in bytes.
 	maxSummary = 400
 )
@@ -55,17 +60,28 @@ const (
 // Attributes are the search attributes that a segment starts with, of bounded
 // number and size whatever its tables are called.
 func Attributes(ref segment.Ref) temporal.SearchAttributes {
-	tables := make([]string, 0, min(len(ref.Tables), segment.MaxTables))
-	for _, table := range ref.Tables[:cap(tables)] {
-		tables = append(tables, clip(table, maxKeyword))
-	}
 	return temporal.NewSearchAttributes(
 		PipelineAttribute.ValueSet(clip(ref.Pipeline, maxKeyword)),
 		StateAttribute.ValueSet(string(Uploading)),
 		DayAttribute.ValueSet(ref.Day.String()),
-		TablesAttribute.ValueSet(tables),
+		TablesAttribute.ValueSet(shownTables(ref.Tables)),
 		RowsAttribute.ValueSet(ref.Rows),
 	)
+}
+
+// shownTables are as many of the tables as one search attribute holds.
+func shownTables(tables []string) []string {
+	shown, size := []string{}, len("[]")
+	for _, table := range tables[:min(len(tables), segment.MaxTables)] {
+		table = clip(table, maxKeyword)
+		// Marshaling a string does not fail.
+		text, _ := json.Marshal(table)
+		if size += len(text) + len(","); size > maxValue {
+			break
+		}
+		shown = append(shown, table)
+	}
+	return shown
 }
 
 // Summary is the line by which the UI shows a segment: pipeline, LSN range,

@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +47,10 @@ func (l *Lake) ReadAck(ctx context.Context) (AckRecord, string, error) {
 }
 
 // WriteAck replaces the record that has the given ETag, or creates it if etag
-// is empty, and returns the new ETag. That the record is there already, since
-// an earlier call of the same Writer and Seq has written it and the reply was
-// lost, is success. ErrPrecondition if anyone else has written: then a second
-// streamer writes to this lake, and the caller must stop.
+// is empty, and returns the new ETag. That the very record is there already, since
+// an earlier call has written it and the reply was lost, is success.
+// ErrPrecondition if anything else has been written: by a second streamer, or by
+// an earlier call of this process that had been given up.
 func (l *Lake) WriteAck(ctx context.Context, rec AckRecord, etag string) (string, error) {
 	if rec.Writer == "" {
 		return "", fmt.Errorf("write the lake's ack: the record names no writer")
@@ -72,7 +73,11 @@ func (l *Lake) WriteAck(ctx context.Context, rec AckRecord, etag string) (string
 		return "", fmt.Errorf("write the lake's ack: %s/%s has been deleted since it was read: stop whatever deletes from the lake, run verify, then restart: %w", l.url, ackKey, err)
 	case readErr != nil:
 		return "", fmt.Errorf("write the lake's ack: %w", readErr)
-	case there.Writer == rec.Writer && there.Seq == rec.Seq:
+	}
+	// The whole record, not Writer and Seq alone: a process that has begun again
+	// from the record may count a write that it had given up, and that has come
+	// through after all, a second time.
+	if text, err := encodeRecord(there); err == nil && bytes.Equal(text, body) {
 		return thereTag, nil
 	}
 	return "", fmt.Errorf("write the lake's ack: %s/%s was written by %q at %s (ack %s), not by us: another streamer writes to this lake; stop one of the two: %w",

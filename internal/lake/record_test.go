@@ -165,3 +165,23 @@ func TestAnAckThatWasDeletedIsNotMadeAgain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A life that ended while its write was on the way, and the next one, which read
+// the record before that write came through.
+func TestAnAckThatWasGivenUpIsNotTakenForAnother(t *testing.T) {
+	l := lake.New("s3://b", lake.NewMemory())
+	rec := lake.AckRecord{Ack: 6, Timeline: 1, Writer: "a", Seq: 1}
+	etag, err := l.WriteAck(t.Context(), rec, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, next := rec, rec
+	late.Seq, late.Ack = 2, 7
+	next.Seq, next.Ack = 2, 9
+	if _, err := l.WriteAck(t.Context(), late, etag); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.WriteAck(t.Context(), next, etag); !errors.Is(err, lake.ErrPrecondition) {
+		t.Errorf("the ack %s counts as recorded, and %s is: %v", next.Ack, late.Ack, err)
+	}
+}
