@@ -146,6 +146,7 @@ func (p *process) work(ctx context.Context, acts *activities.Activities) error {
 		TaskQueue:   p.cfg.Temporal.TaskQueue,
 		Concurrency: int(p.cfg.Worker.Concurrency),
 		Drain:       orNone(p.cfg.Worker.DrainTimeout),
+		BuildID:     readBuild().id(),
 	}, worker.Deps{Client: p.client, Activities: acts, Logger: p.logger})
 }
 

@@ -47,6 +47,18 @@ func readBuild() build {
 	return b
 }
 
+// id tells builds apart.
+func (b build) id() string {
+	id := b.Version
+	if b.Revision != "" {
+		id += "+" + b.Revision
+	}
+	if b.Modified {
+		id += ".modified"
+	}
+	return id
+}
+
 func newVersion(system) *cobra.Command {
 	var asJSON bool
 	cmd := verb("version", "Print the version of this binary", "", func(cmd *cobra.Command) error {
