@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
@@ -14,6 +15,7 @@ const (
 	doDiffers = "the rows that Postgres replays are not those that were recorded: put publication, row filters and the messages and origin settings back as they were, or, if the database lost these rows in a failover, see \"divergence\" in the operations guide"
 	doForeign = "another pipeline or lake has used this workflow ID: check pipeline name, lake URL and Temporal namespace against those of the first run"
 	doLost    = "rows went to the lake that this database does not have (a failover to a standby that was behind, or a restored copy): see \"divergence\" in the operations guide; nothing is written until it is settled"
+	doDamaged = "something else than Tidemark has written or damaged it: run tidemark verify; once the object is moved out of the lake, its rows are uploaded again"
 	doOverlap = "two writers have used this lake prefix, or objects were moved in it: run tidemark verify, and give each slot a prefix of its own"
 )
 
@@ -166,6 +168,9 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 		return false, nil
 	}
 	m, err := l.lake.ReadMetadata(ctx, e.Key)
+	if errors.Is(err, lake.ErrUnreadable) {
+		return false, stop(doDamaged, "pipeline %s: the lake's object %s begins where the next segment does: %v", own.Pipeline, e.Key, err)
+	}
 	if err != nil {
 		return false, &lakeError{err}
 	}

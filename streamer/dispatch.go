@@ -56,10 +56,10 @@ func (l *life) nextProposal(ctx context.Context) (view ring.View, ok bool, err e
 // itself, or whatever boundary an earlier process recorded there.
 func (l *life) startOrAdopt(ctx context.Context, view ring.View) error {
 	own := l.refOf(view)
-	if done, err := l.adoptObject(ctx, own); done || err != nil {
-		return err
-	}
 	for {
+		if done, err := l.adoptObject(ctx, own); done || err != nil {
+			return err
+		}
 		if err := l.mayStart(ctx); err != nil {
 			return err
 		}
@@ -76,7 +76,10 @@ func (l *life) startOrAdopt(ctx context.Context, view ring.View) error {
 			l.release()
 			return err
 		case action == Again:
+			// It has been deleted, or has just grown too old: then it has left an
+			// object.
 			l.release()
+			l.days.forget()
 		case action == Refuse:
 			l.release()
 			return refuse(own, rec)
