@@ -47,7 +47,7 @@ listed, and the exit status is 2. Running setup again changes nothing.`,
 // postgresAdmin is what setup does in Postgres; *replication.Admin implements
 // it.
 type postgresAdmin interface {
-	CreatePublication(ctx context.Context, name string, tables []string) (created bool, err error)
+	CreatePublication(ctx context.Context, name string, want replication.Published) (created bool, err error)
 	DropPublication(ctx context.Context, name string) (dropped bool, err error)
 	Inspect(ctx context.Context) (replication.Facts, error)
 	CreateSlot(ctx context.Context, name string, failover bool) (start change.LSN, err error)
@@ -178,7 +178,7 @@ func (s *setup) run(ctx context.Context) error {
 
 func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) error {
 	slot, publication := s.found.slot, s.found.publication
-	created, err := s.postgres.CreatePublication(ctx, publication, s.cfg.Postgres.Tables)
+	created, err := s.postgres.CreatePublication(ctx, publication, replication.Published{Tables: s.cfg.Postgres.Tables, ViaRoot: s.cfg.Postgres.ViaPartitionRoot})
 	if errors.Is(err, replication.ErrPublicationDiffers) {
 		return refused(err)
 	}

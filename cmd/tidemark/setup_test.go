@@ -36,7 +36,7 @@ func (f *fakePostgres) Inspect(context.Context) (replication.Facts, error) {
 	}, f.fail["inspect"]
 }
 
-func (f *fakePostgres) CreatePublication(context.Context, string, []string) (bool, error) {
+func (f *fakePostgres) CreatePublication(context.Context, string, replication.Published) (bool, error) {
 	if f.publication {
 		return false, f.fail["check publication"]
 	}

@@ -101,10 +101,25 @@ func (k *checker) postgres(need Need, environ []string) {
 		k.add("postgres.publication", "want at most 63 bytes, since Postgres cuts longer names")
 	}
 	for _, t := range p.Tables {
-		if schema, table, ok := strings.Cut(t, "."); !ok || schema == "" || table == "" {
+		if !qualified(t) {
 			k.add("postgres.tables", "%q names no schema: want schema.table, such as public.orders", t)
 		}
 	}
+}
+
+// qualified says whether a table is written with a schema: with a dot that is in
+// no double quotes, and something before and after it.
+func qualified(table string) bool {
+	quoted := false
+	for i := range len(table) {
+		switch {
+		case table[i] == '"':
+			quoted = !quoted
+		case table[i] == '.' && !quoted:
+			return i > 0 && i < len(table)-1
+		}
+	}
+	return false
 }
 
 // namesDatabase says whether a NAME=value pair tells libpq where a database is.

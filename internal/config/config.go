@@ -37,6 +37,9 @@ type Postgres struct {
 	// Tables are the tables, as schema.table, that setup publishes. Empty, the
 	// default, is all tables, those of the future too.
 	Tables []string
+	// ViaPartitionRoot makes setup's publication one that publishes the rows of
+	// partitions as those of their root.
+	ViaPartitionRoot bool
 	// Failover makes setup create a failover slot, which a standby can carry
 	// on (Postgres 17 and later). Default false.
 	Failover bool

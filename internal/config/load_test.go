@@ -131,8 +131,8 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 			environ: []string{"TIDEMARK_SERVICE_HOST=10.0.0.1", "TIDEMARK_SERVICE_PORT=80", "TIDEMARK_PORT_80_TCP_ADDR=10.0.0.1", "TIDEMARK_PORT=tcp://10.0.0.1:80", "TIDEMARK_STREAMER_SERVICE_PORT_DATA=1"},
 		},
 		"bad names": {
-			environ: []string{"TIDEMARK_PIPELINE=My Orders", "TIDEMARK_POSTGRES_SLOT=no-dashes", "TIDEMARK_POSTGRES_TABLES=public.a,b"},
-			want:    []string{"pipeline (TIDEMARK_PIPELINE)", "postgres.slot (", `postgres.tables (TIDEMARK_POSTGRES_TABLES): "b" names no schema`},
+			environ: []string{"TIDEMARK_PIPELINE=My Orders", "TIDEMARK_POSTGRES_SLOT=no-dashes", `TIDEMARK_POSTGRES_TABLES=public.a,b,"c.d"`},
+			want:    []string{"pipeline (TIDEMARK_PIPELINE)", "postgres.slot (", `postgres.tables (TIDEMARK_POSTGRES_TABLES): "b" names no schema`, `"\"c.d\"" names no schema`},
 		},
 		"a ring below a segment": {
 			args: []string{"--ring-max-bytes=1MiB"},
@@ -224,14 +224,15 @@ func TestNoTwoSettingsShareAName(t *testing.T) {
 	}
 }
 
-func TestListsKeepCommasInAFileOnly(t *testing.T) {
+func TestAListKeepsItsCommasInAFileAndInQuotes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file    string
 		environ []string
 		want    []string
 	}{
-		"file":        {file: "postgres:\n  tables: ['public.a,b', public.c]\n", want: []string{"public.a,b", "public.c"}},
-		"environment": {environ: []string{"TIDEMARK_POSTGRES_TABLES=public.a, public.b"}, want: []string{"public.a", "public.b"}},
+		"file":            {file: "postgres:\n  tables: ['public.a,b', public.c]\n", want: []string{"public.a,b", "public.c"}},
+		"environment":     {environ: []string{"TIDEMARK_POSTGRES_TABLES=public.a, public.b"}, want: []string{"public.a", "public.b"}},
+		"names in quotes": {environ: []string{`TIDEMARK_POSTGRES_TABLES="S, 1"."a.b, c", public."d"",e"`}, want: []string{`"S, 1"."a.b, c"`, `public."d"",e"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Load(sources(t, tc.file, tc.environ, nil), 0)

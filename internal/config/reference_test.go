@@ -17,7 +17,7 @@ const referenceHead = `# Configuration
 
 A setting has one name everywhere: ` + "`segment.max_rows` is `max_rows` under `segment` in the YAML file, `TIDEMARK_SEGMENT_MAX_ROWS` in the environment, and `--segment-max-rows`" + ` as a flag. Flags override the environment, which overrides the file. The file is the one that ` + "`--config` or `TIDEMARK_CONFIG` names, else `tidemark.yaml`" + ` in the current folder if there is one.
 
-Unknown names are refused, with the nearest known one. A variable that is set to nothing, and a key without a value, count as not set. Sizes are whole numbers with a unit (` + "`16MiB`, `1GB`" + `), durations have units too (` + "`500ms`, `10s`, `5m`" + `). A list is a list in the file, and has commas elsewhere.
+Unknown names are refused, with the nearest known one. A variable that is set to nothing, and a key without a value, count as not set. Sizes are whole numbers with a unit (` + "`16MiB`, `1GB`" + `), durations have units too (` + "`500ms`, `10s`, `5m`" + `). A list is a list in the file, and has commas elsewhere; those within double quotes belong to an element. Tables are written as in SQL: ` + "`sales.orders`, `\"Sales\".\"Order Lines\"`" + `.
 
 ` + "`tidemark config`" + ` prints the values in force, with passwords masked, and where each came from.
 

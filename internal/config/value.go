@@ -101,8 +101,8 @@ func (v durationValue) String() string {
 	return s
 }
 
-// listValue is a list; as text its elements stand between commas. Only in the
-// file, where a list is a list, can an element hold a comma.
+// listValue is a list; as text its elements stand between commas. A comma within
+// double quotes belongs to its element.
 type listValue struct{ p *[]string }
 
 func (v listValue) String() string { return strings.Join(*v.p, ",") }
@@ -111,7 +111,7 @@ func (v listValue) Set(s string) error {
 	if s == "" {
 		return v.SetList(nil)
 	}
-	return v.SetList(strings.Split(s, ","))
+	return v.SetList(splitList(s))
 }
 
 func (v listValue) SetList(elems []string) error {
@@ -125,6 +125,22 @@ func (v listValue) SetList(elems []string) error {
 	}
 	*v.p = list
 	return nil
+}
+
+// splitList splits at the commas outside double quotes.
+func splitList(s string) []string {
+	var elems []string
+	from, quoted := 0, false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ',' && !quoted:
+			elems = append(elems, s[from:i])
+			from = i + 1
+		}
+	}
+	return append(elems, s[from:])
 }
 
 // Size is a number of bytes. Its text form is a whole number with one of the

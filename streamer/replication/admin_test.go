@@ -21,7 +21,7 @@ func TestSetupTwiceChangesNothing(t *testing.T) {
 		name := `pub "quoted", ` + d.name
 		tables := []string{`"Odd ""Name"."T.able;"`, "T"}
 		for i, want := range []bool{true, false} {
-			created, err := d.admin.CreatePublication(ctx, name, tables)
+			created, err := d.admin.CreatePublication(ctx, name, Published{Tables: tables})
 			if err != nil || created != want {
 				t.Fatalf("call %d: created %v, %v", i+1, created, err)
 			}
@@ -30,16 +30,16 @@ func TestSetupTwiceChangesNothing(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d tables are published", n)
 		}
-		if _, err := d.admin.CreatePublication(ctx, name, []string{"other"}); !errors.Is(err, ErrPublicationDiffers) || !strings.Contains(err.Error(), `ADD TABLE "public"."other"`) {
+		if _, err := d.admin.CreatePublication(ctx, name, Published{Tables: []string{"other"}}); !errors.Is(err, ErrPublicationDiffers) || !strings.Contains(err.Error(), `ADD TABLE "public"."other"`) {
 			t.Errorf("another table: %v", err)
 		}
-		if _, err := d.admin.CreatePublication(ctx, name, nil); !errors.Is(err, ErrPublicationDiffers) {
+		if _, err := d.admin.CreatePublication(ctx, name, Published{}); !errors.Is(err, ErrPublicationDiffers) {
 			t.Errorf("all tables: %v", err)
 		}
-		if created, err := d.admin.CreatePublication(ctx, d.name, []string{"other"}); created || err != nil {
+		if created, err := d.admin.CreatePublication(ctx, d.name, Published{Tables: []string{"other"}}); created || err != nil {
 			t.Errorf("one of all tables has every table: %v, %v", created, err)
 		}
-		if _, err := d.admin.CreatePublication(ctx, "p2", []string{"nonesuch"}); err == nil {
+		if _, err := d.admin.CreatePublication(ctx, "p2", Published{Tables: []string{"nonesuch"}}); err == nil {
 			t.Error("a table that does not exist was published")
 		}
 		// The name also passes through START_REPLICATION.
@@ -86,6 +86,65 @@ func TestSetupTwiceChangesNothing(t *testing.T) {
 		if err == nil && !d.slot(t).Failover {
 			t.Error("the slot does not survive a failover")
 		}
+	})
+}
+
+func TestAPublicationViaTheRoot(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		ctx := t.Context()
+		name := "root_" + d.name
+		execute(t, d.conn, "CREATE TABLE r (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+			`CREATE TABLE "Leaf.1" PARTITION OF r FOR VALUES FROM (0) TO (10)`)
+		for i, want := range []bool{true, false} {
+			created, err := d.admin.CreatePublication(ctx, name, Published{Tables: []string{"public.r"}, ViaRoot: true})
+			if err != nil || created != want {
+				t.Fatalf("call %d: created %v, %v", i+1, created, err)
+			}
+		}
+		if got := ask[string](t, d.conn, "SELECT tablename FROM pg_publication_tables WHERE pubname = $1", name); got != "r" {
+			t.Errorf("%s is published", got)
+		}
+		// d.name is one of all tables, under their own names.
+		_, err := d.admin.CreatePublication(ctx, d.name, Published{ViaRoot: true})
+		if !errors.Is(err, ErrPublicationDiffers) || !strings.Contains(err.Error(), "SET (publish_via_partition_root = true)") {
+			t.Errorf("one that exists without it: %v", err)
+		}
+		if created, err := d.admin.CreatePublication(ctx, name, Published{Tables: []string{"r"}}); created || err != nil {
+			t.Errorf("one that exists with it will do: %v, %v", created, err)
+		}
+		if created, err := d.admin.CreatePublication(ctx, "all_"+name, Published{ViaRoot: true}); !created || err != nil {
+			t.Errorf("of all tables: %v, %v", created, err)
+		}
+	})
+}
+
+func TestTheIdentityOfPartitionsIsLookedAtWhereTheirRootIsPublished(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		name := "root_" + d.name
+		execute(t, d.conn, "CREATE TABLE r (id int, k int) PARTITION BY RANGE (id)",
+			"CREATE TABLE bare PARTITION OF r FOR VALUES FROM (0) TO (10)",
+			"CREATE TABLE nested PARTITION OF r FOR VALUES FROM (10) TO (20) PARTITION BY LIST (k)",
+			"CREATE TABLE keyed PARTITION OF nested DEFAULT", "ALTER TABLE keyed ADD PRIMARY KEY (id)",
+			"CREATE TABLE whole PARTITION OF r FOR VALUES FROM (20) TO (30)", "ALTER TABLE whole REPLICA IDENTITY FULL",
+			"ALTER TABLE r REPLICA IDENTITY FULL",
+			"CREATE PUBLICATION "+name+" FOR TABLE r WITH (publish_via_partition_root)")
+		cfg := d.config()
+		cfg.Publications = []string{name}
+		admin, err := NewAdmin(cfg, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := admin.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"public.bare"}; !reflect.DeepEqual(f.WithoutIdentity, want) {
+			t.Errorf("without identity: %v, want %v", f.WithoutIdentity, want)
+		}
+		if want := []string{"public.keyed"}; !reflect.DeepEqual(f.MixedIdentity, want) {
+			t.Errorf("mixed identity: %v, want %v", f.MixedIdentity, want)
+		}
+		contains(t, Warnings(f), "identity: public.bare", "the other: public.keyed")
 	})
 }
 
@@ -166,7 +225,7 @@ func TestUnpreparedServerHasAllItsProblemsAtOnce(t *testing.T) {
 	if _, err := admin.CreateSlot(t.Context(), "nonesuch", false); err == nil || !strings.Contains(err.Error(), "REPLICATION") {
 		t.Errorf("create a slot: %v", err)
 	}
-	if _, err := admin.CreatePublication(t.Context(), "p1", nil); err == nil || !strings.Contains(err.Error(), "CREATE on the database") {
+	if _, err := admin.CreatePublication(t.Context(), "p1", Published{}); err == nil || !strings.Contains(err.Error(), "CREATE on the database") {
 		t.Errorf("create a publication: %v", err)
 	}
 }

@@ -137,15 +137,21 @@ func Warnings(f Facts) []Problem {
 		add(p.Exists && !(p.Inserts && p.Updates && p.Deletes && p.Truncates), fmt.Sprintf("the publication %q leaves out %s", p.Name, p.leavesOut()),
 			"ALTER PUBLICATION ... SET (publish = 'insert, update, delete, truncate') if the lake is to have them")
 	}
-	if n := len(f.WithoutIdentity); n > 0 {
-		names := strings.Join(f.WithoutIdentity[:min(n, named)], ", ")
-		if n > named {
-			names += fmt.Sprintf(" and %d more", n-named)
-		}
-		ps = append(ps, Problem{What: "Postgres refuses UPDATE and DELETE on published tables without a replica identity: " + names,
-			Do: "add a primary key, or ALTER TABLE ... REPLICA IDENTITY FULL"})
-	}
+	add(len(f.WithoutIdentity) > 0, "Postgres refuses UPDATE and DELETE on published tables without a replica identity: "+names(f.WithoutIdentity),
+		"add a primary key, or ALTER TABLE ... REPLICA IDENTITY FULL")
+	add(len(f.MixedIdentity) > 0, "partitions are published as their root, and the REPLICA IDENTITY of one of the two is FULL and not that of the other: "+names(f.MixedIdentity),
+		"set the same on the root and each partition, or the old images of deletes have nulls that are none")
 	return ps
+}
+
+// names lists tables, not all of many.
+func names(tables []string) string {
+	n := len(tables)
+	text := strings.Join(tables[:min(n, named)], ", ")
+	if n > named {
+		text += fmt.Sprintf(" and %d more", n-named)
+	}
+	return text
 }
 
 func warnSlot(f Facts) []Problem {

@@ -50,6 +50,10 @@ type Facts struct {
 	// WithoutIdentity are the published tables on which Postgres refuses UPDATE
 	// and DELETE, schema-qualified and quoted, at most 1,000.
 	WithoutIdentity []string `json:"without_identity,omitempty"`
+	// MixedIdentity are the partitions, written likewise, that are published as
+	// a root whose replica identity is FULL while theirs is not, or the other
+	// way round.
+	MixedIdentity []string `json:"mixed_identity,omitempty"`
 }
 
 // PublicationInfo is one of the configured publications.
@@ -115,18 +119,28 @@ SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
 FROM unnest($1::text[]) WITH ORDINALITY AS w(name, ord)
 LEFT JOIN pg_catalog.pg_publication p ON p.pubname = w.name`
 
-// withoutIdentityQuery follows CheckCmdReplicaIdentity in
-// src/backend/executor/execReplication.c.
-const withoutIdentityQuery = `
-SELECT DISTINCT format('%I.%I', t.schemaname, t.tablename) AS name
-FROM pg_catalog.pg_publication_tables t
-JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname AND (p.pubupdate OR p.pubdelete)
-JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
-JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
-WHERE t.pubname = ANY ($1::text[])
-AND (c.relreplident = 'n' OR c.relreplident = 'd'
-	AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
-ORDER BY name LIMIT 1000`
+// identityQuery reads the tables of the publications by what is wrong with
+// their replica identities: without (following CheckCmdReplicaIdentity in
+// src/backend/executor/execReplication.c, which looks at the leaf that a row
+// lies in, also where its root is published) and mixed.
+const identityQuery = `
+WITH published AS (
+	SELECT c.oid, c.relreplident
+	FROM pg_catalog.pg_publication_tables t
+	JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname AND (p.pubupdate OR p.pubdelete)
+	JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+	JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+	WHERE t.pubname = ANY ($1::text[])
+), leaf AS (
+	SELECT DISTINCT c.oid, format('%I.%I', n.nspname, c.relname) AS name, c.relreplident = 'n' OR c.relreplident = 'd'
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary) AS without,
+		(c.relreplident = 'f') <> (p.relreplident = 'f') AS mixed
+	FROM published p
+	LEFT JOIN LATERAL pg_catalog.pg_partition_tree(p.oid) l ON true
+	JOIN pg_catalog.pg_class c ON c.oid = coalesce(l.relid, p.oid) AND c.relkind <> 'p'
+	JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+)
+SELECT CASE WHEN without THEN 'without' ELSE 'mixed' END, name FROM leaf WHERE without OR mixed ORDER BY 2 LIMIT 1000`
 
 // Inspect reads the facts about the server, the slot and the publications of
 // the configuration. A missing slot or publication is a fact, no error.
@@ -167,16 +181,30 @@ func (a *Admin) Inspect(ctx context.Context) (Facts, error) {
 		if err := json.Unmarshal(raw, &f.Publications); err != nil {
 			return fmt.Errorf("read publications: %w", err)
 		}
-		rows, err := conn.Query(ctx, withoutIdentityQuery, a.cfg.Publications)
-		if err != nil {
-			return fmt.Errorf("read replica identities: %w", err)
-		}
-		if f.WithoutIdentity, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		if err := identities(ctx, conn, a.cfg.Publications, &f); err != nil {
 			return fmt.Errorf("read replica identities: %w", err)
 		}
 		return nil
 	})
 	return f, err
+}
+
+// identities reads what is wrong with the replica identities of published tables.
+func identities(ctx context.Context, conn *pgx.Conn, publications []string, f *Facts) error {
+	rows, err := conn.Query(ctx, identityQuery, publications)
+	if err != nil {
+		return err
+	}
+	var what, name string
+	_, err = pgx.ForEachRow(rows, []any{&what, &name}, func() error {
+		if what == "without" {
+			f.WithoutIdentity = append(f.WithoutIdentity, name)
+		} else {
+			f.MixedIdentity = append(f.MixedIdentity, name)
+		}
+		return nil
+	})
+	return err
 }
 
 // identity reads the system identifier, which a role without privileges may not

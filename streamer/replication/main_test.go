@@ -124,7 +124,7 @@ func newDatabase(t *testing.T, srv *pgtest.Server, clauses ...string) *database 
 	if d.admin, err = NewAdmin(d.config(), discard()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.admin.CreatePublication(t.Context(), d.name, nil); err != nil {
+	if _, err := d.admin.CreatePublication(t.Context(), d.name, Published{}); err != nil {
 		t.Fatal(err)
 	}
 	if d.start, err = d.admin.CreateSlot(t.Context(), d.name, false); err != nil {

@@ -10,15 +10,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// CreatePublication makes a publication of the tables, or of all tables if none
-// are named, and says whether it made it. One that exists is left as it is; if
-// it lacks one of the tables that is ErrPublicationDiffers.
-//
-// A table is written as in SQL: schema.table or table (in public), folded to
-// lower case unless in double quotes.
-func (a *Admin) CreatePublication(ctx context.Context, name string, tables []string) (created bool, err error) {
-	idents := make([]pgx.Identifier, len(tables))
-	for i, t := range tables {
+// Published is what a publication is to be of.
+type Published struct {
+	// Tables are written as in SQL: schema.table or table (in public), folded to
+	// lower case unless in double quotes. None are all tables.
+	Tables []string
+	// ViaRoot publishes the rows of partitions as those of their root
+	// (publish_via_partition_root).
+	ViaRoot bool
+}
+
+// CreatePublication makes a publication and says whether it made it. One that
+// exists is left as it is; if it lacks one of the tables, or publishes
+// partitions under their own names against what is wanted, that is
+// ErrPublicationDiffers. One that publishes more than is wanted will do.
+func (a *Admin) CreatePublication(ctx context.Context, name string, want Published) (created bool, err error) {
+	idents := make([]pgx.Identifier, len(want.Tables))
+	for i, t := range want.Tables {
 		if idents[i], err = parseTable(t); err != nil {
 			return false, fmt.Errorf("create publication %q: %w", name, err)
 		}
@@ -29,7 +37,7 @@ func (a *Admin) CreatePublication(ctx context.Context, name string, tables []str
 			return err
 		}
 		if !exists {
-			_, err := conn.Exec(ctx, publicationSQL(name, idents))
+			_, err := conn.Exec(ctx, publicationSQL(name, idents, want.ViaRoot))
 			var pg *pgconn.PgError
 			isPg := errors.As(err, &pg)
 			switch {
@@ -37,43 +45,51 @@ func (a *Admin) CreatePublication(ctx context.Context, name string, tables []str
 				created = true
 				return nil
 			case isPg && pg.Code == "42501":
-				return fmt.Errorf("the role needs CREATE on the database and has to own the tables (for all tables: be superuser); grant it that or have an administrator run the statement %s: %w", publicationSQL(name, idents), err)
+				return fmt.Errorf("the role needs CREATE on the database and has to own the tables (for all tables: be superuser); grant it that or have an administrator run the statement %s: %w", publicationSQL(name, idents, want.ViaRoot), err)
 			case !isPg || pg.Code != "42710": // somebody else made it just now
 				return err
 			}
 		}
-		return lacks(ctx, conn, name, idents)
+		return lacks(ctx, conn, name, idents, want.ViaRoot)
 	})
 	return created, err
 }
 
-func publicationSQL(name string, tables []pgx.Identifier) string {
-	sql := "CREATE PUBLICATION " + pgx.Identifier{name}.Sanitize()
+func publicationSQL(name string, tables []pgx.Identifier, viaRoot bool) string {
+	sql := "CREATE PUBLICATION " + pgx.Identifier{name}.Sanitize() + " FOR "
 	if len(tables) == 0 {
-		return sql + " FOR ALL TABLES"
+		sql += "ALL TABLES"
+	} else {
+		quoted := make([]string, len(tables))
+		for i, t := range tables {
+			quoted[i] = t.Sanitize()
+		}
+		sql += "TABLE " + strings.Join(quoted, ", ")
 	}
-	quoted := make([]string, len(tables))
-	for i, t := range tables {
-		quoted[i] = t.Sanitize()
+	if viaRoot {
+		sql += " WITH (publish_via_partition_root = true)"
 	}
-	return sql + " FOR TABLE " + strings.Join(quoted, ", ")
+	return sql
 }
 
 // lacks is an error if an existing publication does not have one of the tables,
 // or, where none are named, is not one of all tables. A partitioned table counts
 // by itself, as it was named when it was added.
-func lacks(ctx context.Context, conn *pgx.Conn, name string, tables []pgx.Identifier) error {
-	var all bool
-	if err := conn.QueryRow(ctx, `SELECT puballtables FROM pg_catalog.pg_publication WHERE pubname = $1`, name).Scan(&all); err != nil {
+func lacks(ctx context.Context, conn *pgx.Conn, name string, tables []pgx.Identifier, viaRoot bool) error {
+	var all, root bool
+	if err := conn.QueryRow(ctx, `SELECT puballtables, pubviaroot FROM pg_catalog.pg_publication WHERE pubname = $1`, name).Scan(&all, &root); err != nil {
 		return err
-	}
-	if all {
-		return nil
 	}
 	differs := func(what string, do string) error {
 		return &Error{Kind: ErrPublicationDiffers, Text: fmt.Sprintf("it exists and %s: %s, or configure what it has", what, do)}
 	}
 	alter := "ALTER PUBLICATION " + pgx.Identifier{name}.Sanitize()
+	if viaRoot && !root {
+		return differs("publishes partitions under their own names", alter+" SET (publish_via_partition_root = true)")
+	}
+	if all {
+		return nil
+	}
 	if len(tables) == 0 {
 		return differs("is not one of all tables", "drop it and make it anew (an existing slot cannot be read across that)")
 	}
