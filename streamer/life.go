@@ -128,6 +128,8 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: rec.Last, Time: change.TimeOf(rec.LastTime), Ack: rec.Ack})
 	l.keeper = &keeper{l: l, rec: rec, etag: etag, asked: newSignal(), finals: make(chan chan error)}
 	l.follows = rec.Last
+	// The process before may have ended between the record and the report.
+	l.ackSent = rec.Ack
 	l.framer = pgoutput.NewFramer(pgoutput.FramerConfig{
 		TimelineOf: func(lsn change.LSN) change.Timeline { return l.history().TimelineOf(lsn) },
 		Describe:   func(r *change.Relation) error { return l.describe(r) },

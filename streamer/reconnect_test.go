@@ -153,3 +153,24 @@ func TestAStopThatRunsOutOfTimeRecordsWhatHasFinished(t *testing.T) {
 		t.Errorf("the slot stands at %s, recorded is %s", got, rec.Ack)
 	}
 }
+
+func TestAnAckThatWasRecordedAndNotReportedIsReported(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	s := w.start()
+	w.insert(3)
+	w.caughtUp()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("CREATE TABLE other ()")
+	rec, etag, err := w.lake.ReadAck(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Ack, rec.Seq = w.walEnd(), rec.Seq+1
+	if _, err := w.lake.WriteAck(t.Context(), rec, etag); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.until("the slot stands where the record does", func() bool { return w.confirmed() >= rec.Ack })
+}
