@@ -64,6 +64,8 @@ type story struct {
 	version int
 	url     string
 	slot    string
+	// publications are those that are read: one that is called like the slot.
+	publications []string
 	// db tells the story. Its settings are the pinned ones, so nothing but
 	// pg_catalog is on its search path.
 	db    *pgx.Conn
@@ -105,6 +107,7 @@ func tell(t *testing.T, publication string, before []string, story func(s *story
 func newStory(t *testing.T, version int) *story {
 	t.Helper()
 	s := &story{T: t, version: version, slot: fmt.Sprint("story", serial.Add(1)), only: map[string][]string{}}
+	s.publications = []string{s.slot}
 	srv := servers[version]
 	s.url = srv.URLFor(pgtest.Superuser, "", s.slot)
 	root := s.connect(srv.URL())
@@ -125,7 +128,7 @@ func newStory(t *testing.T, version int) *story {
 
 // config is that of a reader of a slot.
 func (s *story) config(slot string) replication.Config {
-	return replication.Config{ConnString: s.url, Slot: slot, Publications: []string{s.slot}}
+	return replication.Config{ConnString: s.url, Slot: slot, Publications: s.publications}
 }
 
 // joins makes a slot here: who reads from it, as after a restart, has not heard
