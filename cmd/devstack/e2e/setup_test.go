@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/load"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/tally"
+	"github.com/tidemark-cdc/tidemark/internal/change"
+)
+
+// A pipeline from its setup to its end, by the verbs alone.
+func TestSetupStatusAndTeardown(t *testing.T) {
+	quick := pipeline.Settings{"segment.max_age": "200ms"}
+	onEach(t, harness.Options{NoSetup: true, Settings: quick, TemporalMemory: true}, func(t *testing.T, h *harness.Harness) {
+		made := func() (slots, publications int) {
+			t.Helper()
+			return harness.Scalar[int](h, "select count(*)::int from pg_replication_slots"), harness.Scalar[int](h, "select count(*)::int from pg_publication")
+		}
+		if err := load.Create(t.Context(), h.Stack.Postgres.URL()); err != nil {
+			t.Fatal(err)
+		}
+		verb(t, h, 0, "would be made", "setup", "--dry-run")
+		if s, p := made(); s != 0 || p != 0 {
+			t.Errorf("a dry run has made %d slots and %d publications", s, p)
+		}
+		verb(t, h, 0, "made", "setup")
+		stood := h.Ack()
+		if out := verb(t, h, 0, "exists", "setup"); strings.Contains(out, "made") || strings.Contains(out, "founded") {
+			t.Errorf("the second setup has made something:\n%s", out)
+		}
+		if s, p := made(); s != 1 || p != 1 || h.Ack() != stood {
+			t.Errorf("after two setups there are %d slots and %d publications, and the slot stands at %s instead of %s", s, p, h.Ack(), stood)
+		}
+
+		st := status(t, h)
+		if st.Slot == nil || st.Slot.ConfirmedFlush.String() != stood || st.Slot.Active || st.Process != nil || st.Unreachable == "" {
+			t.Errorf("before the first start the status is %+v", st)
+		}
+		p := h.Run()
+		p.WaitStreaming()
+		h.SQL(`insert into public.events values (1, 'a', 'b'), (2, 'a', 'b')`)
+		h.WaitAck()
+		st = status(t, h, "--ops-listen="+p.Ops)
+		switch {
+		case st.Slot == nil || !st.Slot.Active || st.Ack == nil || st.Process == nil || st.Process.Streamer == nil:
+			t.Errorf("while it runs the status is %+v", st)
+		case !st.Process.Streamer.Connected || st.Process.Streamer.Ring.Write != 2 || st.Ack.Ack != st.Process.Streamer.AckRecord:
+			t.Errorf("while it runs the status of the process is %+v, and the lake has the ack %s on record", st.Process.Streamer, st.Ack.Ack)
+		}
+		verb(t, h, 2, "stop the streamer first", "teardown", "--yes")
+		p.Stop()
+
+		verb(t, h, 2, "--yes", "teardown") // nobody is there to answer
+		if s, p := made(); s != 1 || p != 1 {
+			t.Errorf("a refused teardown has left %d slots and %d publications", s, p)
+		}
+		verb(t, h, 0, "dropped", "teardown", "--yes")
+		if s, p := made(); s != 0 || p != 0 {
+			t.Errorf("teardown has left %d slots and %d publications", s, p)
+		}
+		verb(t, h, 0, "nothing to do", "teardown", "--yes")
+		verb(t, h, 2, "is gone", "setup") // it would hide a gap
+		verb(t, h, 2, "is gone", "run")
+		h.LakeHas(tally.Counts{{Table: "public.events", Operation: "insert"}: 2})
+	})
+}
+
+// statusReport is what tidemark status --json prints.
+type statusReport struct {
+	Slot *struct {
+		Active         bool       `json:"active"`
+		ConfirmedFlush change.LSN `json:"confirmed_flush_lsn"`
+	} `json:"slot"`
+	Ack *struct {
+		Ack change.LSN `json:"ack"`
+	} `json:"ack"`
+	Process *struct {
+		Streamer *harness.Status `json:"streamer"`
+	} `json:"process"`
+	Unreachable string `json:"unreachable"`
+}
+
+func status(t *testing.T, h *harness.Harness, args ...string) (st statusReport) {
+	t.Helper()
+	out := verb(t, h, 0, "{", "status", append([]string{"--json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		t.Fatalf("read tidemark status: %v\n%s", err, out)
+	}
+	return st
+}
+
+// verb runs a verb that has to end with a status and to say something, and
+// returns what it says.
+func verb(t *testing.T, h *harness.Harness, code int, says, name string, args ...string) string {
+	t.Helper()
+	r := h.Verb(name, args...)
+	if r.Code != code || !strings.Contains(r.Stdout+r.Stderr, says) {
+		t.Fatalf("tidemark %s %v ended with status %d, want %d, and does or does not say %q:\n%s%s", name, args, r.Code, code, says, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
