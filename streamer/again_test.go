@@ -42,6 +42,34 @@ func TestASegmentThatAnotherHasStartedAgainIsToldWhereTheRowsAre(t *testing.T) {
 	})
 }
 
+// reset is a Temporal in which an operator resets a run that nobody has touched
+// since another streamer began it.
+type reset struct {
+	*fakeTemporal
+	done bool
+}
+
+func (r *reset) Await(ctx context.Context, rec segment.Record) (segment.Record, error) {
+	if r.done {
+		return r.fakeTemporal.Await(ctx, rec)
+	}
+	r.done = true
+	r.terminate(rec.Ref)
+	return rival{r.fakeTemporal}.Restart(ctx, rec.Ref, segment.Location{})
+}
+
+func TestARunThatWasResetIsToldWhereTheRowsAre(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	w.tracker = &reset{fakeTemporal: w.temporal}
+	w.temporal.hold(func(segment.Ref) bool { return true })
+	w.start()
+	w.insert(3)
+	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
+	w.temporal.hold(func(segment.Ref) bool { return false })
+	w.caughtUp()
+	w.checkRows()
+}
+
 func TestABoundaryThatChangesUnderAWaitIsAdoptedAnew(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
 	s := w.start()

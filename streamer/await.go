@@ -36,6 +36,9 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 		switch rec.State {
 		case segment.Completed:
 			return nil
+		case segment.Running:
+			// A reset, or another streamer that was first to start it again.
+			err = l.tracker.Redirect(ctx, rec, l.at)
 		case segment.Broken:
 			l.log.Warn("a segment's workflow was closed before it completed; starting it again",
 				"segment", ref.First, "workflow", ref.WorkflowID(), "run", rec.RunID, "reason", rec.Reason)

@@ -74,8 +74,9 @@ type Tracker interface {
 	// Redirect tells a running segment where its rows are now. That the run has
 	// closed meanwhile is no error.
 	Redirect(ctx context.Context, rec segment.Record, at segment.Location) error
-	// Await blocks until the segment's run has closed, and returns its Record,
-	// or one with State None if the workflow is no longer known.
+	// Await blocks until the segment's run has closed, and returns its Record;
+	// that of another run, with State Running, if one was opened instead; or one
+	// with State None if the workflow is no longer known.
 	Await(ctx context.Context, rec segment.Record) (segment.Record, error)
 }
 

@@ -113,10 +113,11 @@ func closing(event *historypb.HistoryEvent) string {
 }
 
 // Await waits until the segment's run closes and returns the record of what
-// stands then, following the new run that a reset or another streamer's restart
-// has opened. None means that the workflow has vanished. It never looks at
-// visibility; each call holds one long poll, so the caller bounds their number
-// by the segments it has in flight.
+// stands then: Running if a reset or another streamer's restart has opened
+// another run, which may have to be told where the rows are, and is to be
+// awaited in its turn. None means that the workflow has vanished. It never looks
+// at visibility; each call holds one long poll, so the caller bounds their
+// number by the segments it has in flight.
 func (t *Tracker) Await(ctx context.Context, rec segment.Record) (segment.Record, error) {
 	id := rec.Ref.WorkflowID()
 	for {
@@ -129,16 +130,13 @@ func (t *Tracker) Await(ctx context.Context, rec segment.Record) (segment.Record
 		// How the run ended is read again, and not taken from the poll: it may
 		// have been closed by a reset, and then another one is open.
 		now, err := t.Describe(ctx, rec.Ref.Pipeline, rec.Ref.First)
-		if err != nil || now.State != segment.Running {
+		if err != nil || now.State != segment.Running || now.RunID != rec.RunID {
 			return now, err
 		}
-		if now.RunID == rec.RunID {
-			// Closed and open at once: one of the two was a stale answer.
-			if err := pause(ctx, t.cfg.MinBackoff); err != nil {
-				return segment.Record{}, fmt.Errorf("wait for workflow %s: %w", id, err)
-			}
+		// Closed and open at once: one of the two was a stale answer.
+		if err := pause(ctx, t.cfg.MinBackoff); err != nil {
+			return segment.Record{}, fmt.Errorf("wait for workflow %s: %w", id, err)
 		}
-		rec = now
 	}
 }
 
