@@ -27,9 +27,6 @@ func (s signal) raise() {
 // only writer and the dispatcher the only one that cuts; both may block here,
 // nobody else does.
 type buffer struct {
-	// limits has the ring's SegmentRows and SegmentBytes filled in.
-	limits ring.Config
-
 	mu   sync.Mutex
 	ring *ring.Ring
 	// watching is set while the dispatcher waits for particular changes (an
@@ -45,7 +42,7 @@ type buffer struct {
 }
 
 func newBuffer(cfg ring.Config, start ring.Start) *buffer {
-	return &buffer{limits: cfg, ring: ring.New(cfg, start), room: newSignal(), ready: newSignal(), acked: newSignal()}
+	return &buffer{ring: ring.New(cfg, start), room: newSignal(), ready: newSignal(), acked: newSignal()}
 }
 
 // add puts c into the ring, waiting while it is full. Changes at or below the
@@ -75,16 +72,10 @@ func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Chang
 	if !added {
 		return nil
 	}
-	if b.watching || b.filled() {
+	if b.watching || b.ring.Filled() {
 		b.ready.raise()
 	}
 	return nil
-}
-
-// filled says whether a segment may be full.
-func (b *buffer) filled() bool {
-	s := b.ring.Stats()
-	return s.Waiting.Changes >= b.limits.SegmentRows || s.Waiting.Bytes >= b.limits.SegmentBytes
 }
 
 // mark notes the end of a transaction. The dispatcher is woken for the first
@@ -93,7 +84,7 @@ func (b *buffer) filled() bool {
 func (b *buffer) mark(end change.LSN) {
 	b.mu.Lock()
 	moved := b.ring.Mark(end)
-	ready := !b.armed || b.filled()
+	ready := !b.armed || b.ring.Filled()
 	b.mu.Unlock()
 	if moved {
 		b.acked.raise()

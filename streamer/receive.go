@@ -35,7 +35,7 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 			}
 			continue
 		}
-		frame, err := l.framer.Frame(msg.WALStart, change.TimeOf(time.Now()), msg.Data)
+		frame, err := l.framer.Frame(msg.WALStart, change.TimeOf(msg.Arrived), msg.Data)
 		if err != nil {
 			return err
 		}

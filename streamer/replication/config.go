@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // Config says which slot of which server to read, and how.
@@ -120,9 +118,6 @@ func (c Config) streaming() (*pgconn.Config, error) {
 	}
 	deleteFold(pc.RuntimeParams, "replication")
 	pc.RuntimeParams["replication"] = "database"
-	pc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		return pgproto3.NewFrontend(newReader(r), w)
-	}
 	return pc, nil
 }
 

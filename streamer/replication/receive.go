@@ -27,6 +27,9 @@ type Message struct {
 	// WALEnd of a keepalive is how far the server has sent; of data it is the
 	// same as WALStart and says nothing.
 	WALEnd change.LSN
+	// Arrived is when the last bytes of a message with data were taken from the
+	// kernel. Messages that came together have the same.
+	Arrived time.Time
 	// Data is the plugin's message. It stays as it is until the next Receive.
 	Data []byte
 }
@@ -106,6 +109,7 @@ func (s *Session) parse(b []byte) (Message, error) {
 		return Message{
 			WALStart: change.LSN(binary.BigEndian.Uint64(b[1:])),
 			WALEnd:   change.LSN(binary.BigEndian.Uint64(b[9:])),
+			Arrived:  s.arrival.at,
 			Data:     b[dataLen:],
 		}, nil
 	case len(b) == keepaliveLen && b[0] == keepaliveType:
@@ -154,5 +158,22 @@ func (s *Session) notice(n *pgproto3.NoticeResponse) error {
 	return nil
 }
 
-// newReader takes many of Postgres' 8 KiB writes with one system call.
-func newReader(r io.Reader) io.Reader { return bufio.NewReaderSize(r, readBuffer) }
+// frontend reads the protocol from r. It takes many of Postgres' 8 KiB writes
+// with one system call.
+func (s *Session) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	s.arrival = &arrival{r: r}
+	return pgproto3.NewFrontend(bufio.NewReaderSize(s.arrival, readBuffer), w)
+}
+
+// arrival notes when something was last read from r: one look at the clock for
+// all the messages that came together.
+type arrival struct {
+	r  io.Reader
+	at time.Time
+}
+
+func (a *arrival) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	a.at = time.Now()
+	return n, err
+}

@@ -49,6 +49,7 @@ type Session struct {
 	pg        *pgconn.PgConn
 	conn      net.Conn
 	front     *pgproto3.Frontend
+	arrival   *arrival
 	reading   sync.Mutex
 	confirmed change.LSN
 	// takes counts the entries into Receive and the returns from it: it is odd
@@ -89,6 +90,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
 		return nil, fmt.Errorf("open replication connection: %w", err)
 	}
 	s := newSession(cfg, log)
+	pc.BuildFrontend = s.frontend
 	if s.pg, err = pgconn.ConnectConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", s.classify(connecting, err))
 	}

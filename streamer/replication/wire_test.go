@@ -39,7 +39,7 @@ func fakeStream(t *testing.T, cfg Config, timeout time.Duration) (*Session, *net
 	cfg.Slot, cfg.Publications = "s", []string{"p"}
 	s := newSession(cfg, discard())
 	s.confirmed, s.timeout = 100, timeout
-	s.stream(ours, pgproto3.NewFrontend(newReader(ours), ours))
+	s.stream(ours, s.frontend(ours, ours))
 	t.Cleanup(func() {
 		_ = theirs.Close()
 		_ = s.Close(context.Background())
@@ -154,7 +154,7 @@ func TestCloseInterruptsABlockedReport(t *testing.T) {
 	defer theirs.Close()
 	s := newSession(Config{Slot: "s"}, discard())
 	s.timeout = 40 * time.Millisecond
-	s.stream(ours, pgproto3.NewFrontend(ours, ours))
+	s.stream(ours, s.frontend(ours, ours))
 	throughout(t, 200*time.Millisecond, "the report is blocked", func() bool { return s.reason() == nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -229,5 +229,27 @@ func TestReceiveGivesDataAndKeepalives(t *testing.T) {
 	}
 	if _, err = s.Receive(); !errors.Is(err, ErrServerShutdown) {
 		t.Errorf("after CopyDone: %v", err)
+	}
+}
+
+func TestDataSaysWhenItArrived(t *testing.T) {
+	t.Parallel()
+	s, server := fakeStream(t, Config{}, 0)
+	var both []byte
+	for range 2 {
+		both, _ = (&pgproto3.CopyData{Data: append([]byte{dataType}, make([]byte, dataLen)...)}).Encode(both)
+	}
+	before := time.Now()
+	if _, err := server.Write(both); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		m, err := s.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Arrived.Before(before) || m.Arrived.After(time.Now()) {
+			t.Errorf("arrived at %v, was sent after %v and received before %v", m.Arrived, before, time.Now())
+		}
 	}
 }

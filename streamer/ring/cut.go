@@ -35,6 +35,12 @@ func (r *Ring) Propose(now change.Time, drain bool) (View, bool) {
 	return r.view(to), true
 }
 
+// Filled says whether what waits fills a segment. It is cheap enough to be asked
+// for every change.
+func (r *Ring) Filled() bool {
+	return r.write-r.cut >= uint64(r.cfg.SegmentRows) || r.total-r.totalCut >= r.cfg.SegmentBytes
+}
+
 // NextDue says in what time, 0 or more, age alone makes Propose return a
 // segment. False: not at all, as no complete transaction is waiting.
 func (r *Ring) NextDue(now change.Time) (time.Duration, bool) {
