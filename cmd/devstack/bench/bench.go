@@ -65,6 +65,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return []scenario{
+		{"ordered_path", (*bench).path},
 		{"memory", (*bench).memory},
 		{"drain.c", func(b *bench, ctx context.Context) error { return b.drain(ctx, "c", b.size.rows, b.size.rows) }},
 		{"drain.b", func(b *bench, ctx context.Context) error { return b.drain(ctx, "b", b.size.rows, 1000) }},

@@ -22,7 +22,9 @@ const (
 type drained struct {
 	wall              time.Duration
 	cpu, walsenderCPU float64
-	peak              memory
+	// temporalCPU and s3CPU are what the servers have used meanwhile.
+	temporalCPU, s3CPU float64
+	peak               memory
 }
 
 // drain measures how long a backlog takes, from the start of the program to the
@@ -78,14 +80,16 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 			}
 		}
 		ratio := ours.wall.Seconds() / theirs.Seconds()
-		b.say("drain.%s run %d: %.2fs, pg_recvlogical %.2fs, ratio %.2f; CPU %.2fs, walsender %.2fs; peak %.0f MiB; load %s",
-			letter, i+1, ours.wall.Seconds(), theirs.Seconds(), ratio, ours.cpu, ours.walsenderCPU, ours.peak.anon, loadAverage())
+		b.say("drain.%s run %d: %.2fs, pg_recvlogical %.2fs, ratio %.2f; CPU %.2fs, walsender %.2fs, Temporal %.2fs, S3 %.2fs; peak %.0f MiB; load %s",
+			letter, i+1, ours.wall.Seconds(), theirs.Seconds(), ratio, ours.cpu, ours.walsenderCPU, ours.temporalCPU, ours.s3CPU, ours.peak.anon, loadAverage())
 		b.report.add(prefix+"wall_ratio", "ratio", b.peer.String(), ratio)
 		b.report.add(prefix+"cpu_ratio", "ratio", "its walsender", ours.cpu/ours.walsenderCPU)
 		b.report.add(prefix+"wall_s", "s", "", ours.wall.Seconds())
 		b.report.add(prefix+"recvlogical_s", "s", "", theirs.Seconds())
 		b.report.add(prefix+"cpu_s", "s", "", ours.cpu)
 		b.report.add(prefix+"walsender_cpu_s", "s", "", ours.walsenderCPU)
+		b.report.add(prefix+"temporal_cpu_s", "s", "", ours.temporalCPU)
+		b.report.add(prefix+"s3_cpu_s", "s", "", ours.s3CPU)
 		b.report.add(prefix+"memory_mb", "MiB", "", ours.peak.anon)
 	}
 	return nil
@@ -93,6 +97,11 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 
 // drainOwn drains with tidemark run.
 func (b *bench) drainOwn(ctx context.Context, p *pipeline.Pipeline, slot, inside string) (d drained, err error) {
+	servers := []int{b.stack.Temporal.PID(), b.stack.S3.PID()}
+	before, err := cpuOfAll(servers)
+	if err != nil {
+		return d, err
+	}
 	began := time.Now()
 	run, err := p.Start(slot, "run")
 	if err != nil {
@@ -107,6 +116,11 @@ func (b *bench) drainOwn(ctx context.Context, p *pipeline.Pipeline, slot, inside
 	if d.cpu, err = cpuSeconds(run.PID()); err != nil {
 		return d, err
 	}
+	after, err := cpuOfAll(servers)
+	if err != nil {
+		return d, err
+	}
+	d.temporalCPU, d.s3CPU = after[0]-before[0], after[1]-before[1]
 	d.peak, err = w.end()
 	return d, err
 }

@@ -12,7 +12,7 @@ import (
 // Figure is one measured quantity over several runs.
 type Figure struct {
 	Name string `json:"name"`
-	// Unit is "ratio", "s" or "MiB".
+	// Unit is "ratio", "s", "ns", "MiB" or "allocations".
 	Unit   string  `json:"unit"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -73,9 +73,22 @@ func Print(w io.Writer, figures []Figure) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tmedian\tmin\tmax\tunit\truns\tagainst")
 	for _, f := range figures {
-		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%s\t%d\t%s\n", f.Name, f.Median, f.Min, f.Max, f.Unit, f.Runs, f.Against)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", f.Name, digits(f.Median), digits(f.Min), digits(f.Max), f.Unit, f.Runs, f.Against)
 	}
 	return t.Flush()
+}
+
+// digits writes v with the digits that mean something.
+func digits(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.1 || v == 0:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.4f", v)
 }
 
 // Write writes figures as JSON into a file.

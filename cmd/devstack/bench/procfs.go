@@ -44,6 +44,17 @@ func cpuSeconds(pid int) (float64, error) {
 	return ticks / ticksPerSecond, nil
 }
 
+func cpuOfAll(pids []int) ([]float64, error) {
+	list := make([]float64, len(pids))
+	for i, pid := range pids {
+		var err error
+		if list[i], err = cpuSeconds(pid); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // memory is a process' resident memory in MiB.
 type memory struct {
 	// anon is what belongs to the process alone, rss includes the files that it

@@ -156,5 +156,13 @@ func (s *S3) Restart(ctx context.Context) error {
 // Running says whether the gateway's process is there.
 func (s *S3) Running() bool { return s.proc != nil && s.proc.Running() }
 
+// PID is the gateway's process ID; zero before the first Start.
+func (s *S3) PID() int {
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.PID()
+}
+
 // Log is the path of the gateway's log.
 func (s *S3) Log() string { return s.log }

@@ -127,6 +127,14 @@ func (t *Temporal) Restart(ctx context.Context) error {
 // Running says whether the server's process is there.
 func (t *Temporal) Running() bool { return t.proc != nil && t.proc.Running() }
 
+// PID is the server's process ID; zero before the first Start.
+func (t *Temporal) PID() int {
+	if t.proc == nil {
+		return 0
+	}
+	return t.proc.PID()
+}
+
 // Log is the path of the server's log.
 func (t *Temporal) Log() string { return t.log }
 
