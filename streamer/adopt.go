@@ -60,7 +60,7 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 	if action == AdoptBroken {
 		rec, err = l.startAgain(ctx, ref, l.tracker.Restart)
 	} else {
-		err = l.tracker.Redirect(ctx, rec, l.at)
+		err = l.redirect(ctx, rec)
 	}
 	if err != nil {
 		return err

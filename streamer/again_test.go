@@ -2,7 +2,11 @@ package streamer
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
@@ -91,5 +95,53 @@ func TestABoundaryThatChangesUnderAWaitIsAdoptedAnew(t *testing.T) {
 	w.temporal.hold(func(segment.Ref) bool { return false })
 	if err := l.await(t.Context(), other, rec); err == nil {
 		t.Error("a completed segment of other rows is taken for ours")
+	}
+}
+
+// A streamer that has lost the slot tells a run of its successor that the rows
+// are with it, and is gone.
+func TestARunThatWasLedAstrayIsBroughtBack(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	w.temporal.hold(func(segment.Ref) bool { return true })
+	w.start(func(c *Config) { c.remindEvery = 50 * time.Millisecond })
+	w.insert(3)
+	w.until("the segment runs", func() bool { return len(w.temporal.running()) == 1 })
+	rec := segment.Record{Ref: w.temporal.running()[0]}
+	if err := w.temporal.Redirect(t.Context(), rec, segment.Location{Instance: "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	w.temporal.hold(func(segment.Ref) bool { return false })
+	w.caughtUp()
+	w.checkRows()
+}
+
+func TestTheGuardWaitsUntilTheSlotIsSeenToBeOurs(t *testing.T) {
+	g := newGuard(slog.New(slog.DiscardHandler))
+	var now atomic.Int64
+	g.now = func() time.Time { return time.Unix(now.Load(), 0) }
+	g.confirm()
+	now.Add(int64(ownedNow / time.Second))
+	if ok, _ := g.owned(ownedNow); ok {
+		t.Errorf("ours %s after it was seen to be", ownedNow)
+	}
+	if err := g.wait(t.Context(), ownedFor); err != nil {
+		t.Errorf("within %s: %v", ownedFor, err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.wait(t.Context(), ownedNow) }()
+	select {
+	case err := <-done:
+		t.Fatalf("did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	g.confirm()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	now.Add(int64(ownedFor / time.Second))
+	if err := g.wait(ctx, ownedFor); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, 
 func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) error {
 	for {
 		var err error
-		if rec, err = l.tracker.Await(ctx, rec); err == nil {
+		if rec, err = l.awaitReminding(ctx, rec); err == nil {
 			err = sameBoundary(ref, rec)
 		}
 		if err != nil {
@@ -38,7 +38,7 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 			return nil
 		case segment.Running:
 			// A reset, or another streamer that was first to start it again.
-			err = l.tracker.Redirect(ctx, rec, l.at)
+			err = l.redirect(ctx, rec)
 		case segment.Broken:
 			l.log.Warn("a segment's workflow was closed before it completed; starting it again",
 				"segment", ref.First, "workflow", ref.WorkflowID(), "run", rec.RunID, "reason", rec.Reason)
@@ -53,12 +53,39 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 	}
 }
 
+// awaitReminding is Tracker.Await that tells a long run now and then where the
+// rows are: a streamer that had lost the slot may have told it otherwise after
+// we did, and be gone.
+func (l *life) awaitReminding(ctx context.Context, rec segment.Record) (segment.Record, error) {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, l.cfg.remindEvery)
+		now, err := l.tracker.Await(bounded, rec)
+		over := bounded.Err() != nil
+		cancel()
+		if err == nil || !over || ctx.Err() != nil {
+			return now, err
+		}
+		if err := l.redirect(ctx, rec); err != nil {
+			return rec, err
+		}
+	}
+}
+
+// redirect tells an open run that the rows are here, once the slot is seen to be
+// ours.
+func (l *life) redirect(ctx context.Context, rec segment.Record) error {
+	if err := l.guard.wait(ctx, ownedNow); err != nil {
+		return err
+	}
+	return l.tracker.Redirect(ctx, rec, l.at)
+}
+
 type startFunc func(context.Context, segment.Ref, segment.Location) (segment.Record, error)
 
 // startAgain starts a segment that has no open run. Another streamer may come
 // first: then its run is told that the rows are here.
 func (l *life) startAgain(ctx context.Context, ref segment.Ref, start startFunc) (segment.Record, error) {
-	if err := l.guard.wait(ctx); err != nil {
+	if err := l.guard.wait(ctx, ownedFor); err != nil {
 		return segment.Record{}, err
 	}
 	rec, err := start(ctx, ref, l.at)
@@ -70,7 +97,7 @@ func (l *life) startAgain(ctx context.Context, ref segment.Ref, start startFunc)
 	case rec.State == segment.None:
 		rec.Ref = ref // what Await is to look for
 	case rec.State == segment.Running && !rec.Started:
-		err = l.tracker.Redirect(ctx, rec, l.at)
+		err = l.redirect(ctx, rec)
 	}
 	return rec, err
 }

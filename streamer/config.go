@@ -33,11 +33,18 @@ type Config struct {
 	// ShutdownTimeout bounds how long a graceful stop waits for segments in
 	// flight. Default 60 s; negative is not at all.
 	ShutdownTimeout time.Duration
+
+	// remindEvery is how often a run that goes on is told again where the rows
+	// are. Default 5 min; tests set it.
+	remindEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
 	if c.MaxInFlight <= 0 {
 		c.MaxInFlight = 64
+	}
+	if c.remindEvery == 0 {
+		c.remindEvery = 5 * time.Minute
 	}
 	switch {
 	case c.ShutdownTimeout == 0:

@@ -140,7 +140,7 @@ func (l *life) mayStart(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := l.guard.wait(ctx); err != nil {
+	if err := l.guard.wait(ctx, ownedFor); err != nil {
 		l.release()
 		return err
 	}

@@ -12,6 +12,11 @@ import (
 // asked, and finite, since a streamer that has lost its slot must stop.
 const ownedFor = 10 * time.Minute
 
+// ownedNow is how long ago that may be for a run that another streamer may have
+// begun to be told that the rows are here. One that has lost its slot would
+// take the runs of its successor to itself, and then be gone.
+const ownedNow = 3 * watchEvery
+
 // guard remembers when the slot was last seen to be ours.
 type guard struct {
 	log *slog.Logger
@@ -36,22 +41,24 @@ func (g *guard) confirm() {
 	g.changed = make(chan struct{})
 }
 
-// owned says whether segments may be started.
-func (g *guard) owned() (bool, <-chan struct{}) {
+// owned says whether the slot was seen to be ours within the last while, and
+// gives a channel that is closed when it is seen again.
+func (g *guard) owned(within time.Duration) (bool, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.now().Sub(g.seen) < ownedFor, g.changed
+	return g.now().Sub(g.seen) < within, g.changed
 }
 
-// wait blocks while the slot has not been seen to be ours for too long.
-func (g *guard) wait(ctx context.Context) error {
+// wait blocks while the slot has not been seen to be ours for too long: within
+// is ownedFor or ownedNow.
+func (g *guard) wait(ctx context.Context, within time.Duration) error {
 	for warned := false; ; warned = true {
-		ok, changed := g.owned()
+		ok, changed := g.owned(within)
 		if ok {
 			return ctx.Err()
 		}
 		if !warned {
-			g.log.Warn("no segment is started: the replication slot was not seen to be ours for ten minutes; it goes on once Postgres confirms it")
+			g.log.Warn("no segment is started or adopted: the replication slot was not seen to be ours lately; it goes on once Postgres confirms it", "within", within)
 		}
 		select {
 		case <-changed:
