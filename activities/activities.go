@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
@@ -21,6 +22,9 @@ type Activities struct {
 	Source func(segment.Location) (segment.Source, error)
 	// Lake is where this worker writes; a segment of another lake is refused.
 	Lake Lake
+	// ReadBack, if set, is asked for unchanged TOASTed values that a segment does
+	// not have, and says so in the row.
+	ReadBack ReadBack
 	// Logger is required.
 	Logger *slog.Logger
 	// HeartbeatEvery is the pause between two heartbeats, and before the first:
@@ -39,6 +43,11 @@ type Lake interface {
 	FindQuarantine(ctx context.Context, ref segment.Ref) (lake.Object, bool, error)
 	PutSegment(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
 	PutQuarantine(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
+}
+
+// ReadBack is the part of *readback.Reader that a worker needs.
+type ReadBack interface {
+	Values(ctx context.Context, rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) (texts [][]byte, found bool, err error)
 }
 
 // Upload brings a segment into the lake. See the package comment for what holds

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -13,17 +14,27 @@ import (
 )
 
 // encoder makes an object's body out of a segment's changes, in stream order.
-type encoder func(ref segment.Ref, batches [][]change.Change) ([]byte, error)
+type encoder func(ctx context.Context, ref segment.Ref, batches [][]change.Change) ([]byte, error)
 
 // rows encodes the rows of a segment's object.
-func (a *Activities) rows(ref segment.Ref, batches [][]change.Change) ([]byte, error) {
+func (a *Activities) rows(ctx context.Context, ref segment.Ref, batches [][]change.Change) ([]byte, error) {
 	var out bytes.Buffer
 	w, ok := a.writers.Get().(*rowfile.Writer)
 	var err error
+	opts := optionsFor(ref)
+	if a.ReadBack != nil {
+		opts.ReadBack = func(rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) ([][]byte, bool, error) {
+			texts, found, err := a.ReadBack.Values(ctx, rel, key, xid, columns)
+			if err != nil {
+				err = fmt.Errorf("%w: %w", errReadBack, err)
+			}
+			return texts, found, err
+		}
+	}
 	if ok {
-		err = w.Reset(&out, optionsFor(ref))
+		err = w.Reset(&out, opts)
 	} else {
-		w, err = rowfile.NewWriter(&out, optionsFor(ref))
+		w, err = rowfile.NewWriter(&out, opts)
 	}
 	if err != nil {
 		return nil, encodeError(err)
@@ -36,7 +47,7 @@ func (a *Activities) rows(ref segment.Ref, batches [][]change.Change) ([]byte, e
 }
 
 // raw encodes the raw messages of a segment's quarantine.
-func (a *Activities) raw(ref segment.Ref, batches [][]change.Change) ([]byte, error) {
+func (a *Activities) raw(_ context.Context, ref segment.Ref, batches [][]change.Change) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := rowfile.NewRawWriter(&out, optionsFor(ref))
 	if err != nil {
@@ -68,6 +79,9 @@ func write(w writer, batches [][]change.Change) error {
 	return err
 }
 
+// errReadBack marks what the database answered, or did not.
+var errReadBack = errors.New("the database was asked for an unchanged TOASTed value")
+
 func encodeError(err error) error {
 	err = fmt.Errorf("encode its rows: %w", err)
 	switch {
@@ -76,6 +90,8 @@ func encodeError(err error) error {
 			"upgrade the workers to a release that understands them and send the update retry, or send the update quarantine")
 	case errors.Is(err, rowfile.ErrTooLarge):
 		return fail(RowTooLarge, err, "another attempt would fail the same way; send the update quarantine to put the raw messages aside")
+	case errors.Is(err, errReadBack):
+		return fail(ReadBackFailed, err, "see that the worker's postgres.url is right and may read the table, or set worker.toast to unchanged")
 	}
 	return fail(EncodeFailed, err, "")
 }

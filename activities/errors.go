@@ -24,6 +24,7 @@ const (
 	RowsDiffer         Class = "RowsDiffer"
 	FetchFailed        Class = "FetchFailed"
 	EncodeFailed       Class = "EncodeFailed"
+	ReadBackFailed     Class = "ReadBackFailed"
 	StoreThrottled     Class = "StoreThrottled"
 	StoreUnavailable   Class = "StoreUnavailable"
 	StoreUnreachable   Class = "StoreUnreachable"

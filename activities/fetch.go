@@ -34,7 +34,7 @@ func (t *attempt) body(ctx context.Context, encode encoder) ([]byte, error) {
 		return nil, err
 	}
 	t.enter(StepEncode, t.in.Ref.Rows, t.in.Ref.Bytes)
-	return encode(t.in.Ref, batches)
+	return encode(ctx, t.in.Ref, batches)
 }
 
 // read collects the changes and compares their number and digest with the

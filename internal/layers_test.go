@@ -198,8 +198,8 @@ func layerViolations(s source, imp string) []string {
 	deny(strings.HasPrefix(imp, "go.temporal.io/") && !within(s.pkg, "workflows", "activities", "worker", "internal/tracker", "cmd"),
 		"Temporal is known to workflows, activities, worker, tracker and cmd only")
 	deny(strings.HasPrefix(imp, "github.com/aws/") && !within(s.pkg, "internal/lake", "cmd"), "S3 is known to lake only")
-	deny(strings.HasPrefix(imp, "github.com/jackc/") && !within(s.pkg, "streamer/replication", "internal/pgoutput", "cmd"),
-		"the Postgres libraries are known to replication and pgoutput only")
+	deny(strings.HasPrefix(imp, "github.com/jackc/") && !within(s.pkg, "streamer/replication", "internal/pgoutput", "internal/readback", "cmd"),
+		"the Postgres libraries are known to replication, pgoutput and readback only")
 	deny((strings.HasPrefix(imp, "github.com/spf13/") || strings.HasPrefix(imp, "github.com/knadh/")) && !within(s.pkg, "internal/config", "cmd"),
 		"flags and settings are known to config and cmd only")
 	return found

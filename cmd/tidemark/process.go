@@ -15,9 +15,11 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/flight"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/internal/readback"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
 	"github.com/tidemark-cdc/tidemark/streamer"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
 	"github.com/tidemark-cdc/tidemark/worker"
 )
@@ -125,6 +127,14 @@ func (p *process) run(ctx context.Context) (err error) {
 				return data.Source(loc)
 			},
 			Lake: lake, Logger: p.logger,
+		}
+		if p.cfg.Worker.Toast == "lookup" {
+			reader, err := readback.New(readback.Config{ConnString: replicationConfig(p.cfg).ConnString, Settings: replication.PinnedSettings()})
+			if err != nil {
+				return refused(err)
+			}
+			defer func() { reader.Close(context.WithoutCancel(ctx)) }()
+			acts.ReadBack = reader
 		}
 		services = append(services, service{name: "the worker", run: func(ctx context.Context) error { return p.work(ctx, acts) }})
 	}

@@ -36,6 +36,13 @@ type Column struct {
 	Key bool `json:"key,omitempty"`
 }
 
+// KeyValue is a column of the replica identity with its value, as the text that
+// the stream has.
+type KeyValue struct {
+	Column string
+	Text   []byte
+}
+
 // Type is what a decoder has to know of a type that is not built in.
 type Type struct {
 	OID       uint32   `json:"oid"`

@@ -144,6 +144,7 @@ func (k *checker) lake(need Need) {
 			k.add("lake.endpoint", "want a URL without user and password; give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 		}
 	}
+	k.oneOf("worker.toast", k.c.Worker.Toast, "unchanged", "lookup")
 	k.oneOf("postgres.origin", k.c.Postgres.Origin, "any", "none")
 	k.oneOf("lake.checksum", l.Checksum, "when_required", "when_supported", "")
 	k.oneOf("lake.sse", l.SSE, "AES256", "aws:kms", "")

@@ -118,6 +118,9 @@ type Streamer struct {
 
 // Worker holds what only a worker needs.
 type Worker struct {
+	// Toast is "unchanged", or "lookup" to ask the database for TOASTed values
+	// that an update did not change.
+	Toast string
 	// Concurrency is how many segments are uploaded at once, 1 to 1000.
 	// Default 4.
 	Concurrency int64

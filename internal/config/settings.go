@@ -67,6 +67,7 @@ func settingsOf(c *Config) []setting {
 		{key: "streamer.shutdown_timeout", value: durationValue{&c.Streamer.ShutdownTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM"},
 
 		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "4", usage: "`number` of segments uploaded at once"},
+		{key: "worker.toast", value: stringValue{&c.Worker.Toast}, def: "unchanged", usage: "`mode` for TOASTed values that an update did not change and no image holds: unchanged (they are named as that) or lookup (the worker asks postgres.url)"},
 		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM"},
 
 		{key: "data.listen", value: stringValue{&c.Data.Listen}, def: "127.0.0.1:0", usage: "`host:port` where the streamer serves rows to workers; port 0 is a free one"},

@@ -14,6 +14,9 @@ type Decoder struct {
 	row    Row
 	writer writer
 	images images
+	// readBack may be nil.
+	readBack ReadBack
+	key      []change.KeyValue // scratch
 }
 
 // NewDecoder returns a Decoder.
@@ -60,6 +63,7 @@ type Row struct {
 	hasOld    bool
 	hasNew    bool
 	unchanged []string
+	readBack  []string
 	message   LogicalMessage
 	isMessage bool
 	writer    *writer
@@ -78,12 +82,17 @@ func (d *Decoder) Follow(batch []change.Change) { d.images.follow(batch) }
 func (d *Decoder) Decode(c *change.Change) (*Row, error) {
 	r := &d.row
 	followed := d.images.advance(c)
-	*r = Row{old: r.old[:0], new: r.new[:0], unchanged: r.unchanged[:0], writer: &d.writer}
+	*r = Row{old: r.old[:0], new: r.new[:0], unchanged: r.unchanged[:0], readBack: r.readBack[:0], writer: &d.writer}
 	if err := d.decode(r, c); err != nil {
 		return nil, fmt.Errorf("decode %s at position %s: %w", c.Operation, c.Position, err)
 	}
 	if followed && len(r.unchanged) > 0 {
 		d.fillFromImages(r, c)
+	}
+	if d.readBack != nil && len(r.unchanged) > 0 {
+		if err := d.fillFromDatabase(r, c); err != nil {
+			return nil, fmt.Errorf("decode %s at position %s: %w", c.Operation, c.Position, err)
+		}
 	}
 	return r, nil
 }

@@ -35,12 +35,6 @@ type Config struct {
 	Settings map[string]string
 }
 
-// Key is a column of the replica identity with its value's text.
-type Key struct {
-	Column string
-	Text   []byte
-}
-
 // Reader asks on one connection, which it makes when it is first needed and
 // again after it broke. Safe for concurrent use; questions wait for each other.
 type Reader struct {
@@ -70,7 +64,7 @@ func New(cfg Config) (*Reader, error) {
 // one, or if table or columns have changed their names since.
 //
 // An error is one of the connection or of permissions, worth another try.
-func (r *Reader) Values(ctx context.Context, rel *change.Relation, key []Key, xid uint32, columns []string) (texts [][]byte, found bool, err error) {
+func (r *Reader) Values(ctx context.Context, rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) (texts [][]byte, found bool, err error) {
 	if len(key) == 0 || len(columns) == 0 {
 		return nil, false, nil
 	}
@@ -98,7 +92,7 @@ const (
 	undefinedFunction = "42883"
 )
 
-func (r *Reader) values(ctx context.Context, rel *change.Relation, key []Key, xid uint32, columns []string) ([][]byte, bool, error) {
+func (r *Reader) values(ctx context.Context, rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) ([][]byte, bool, error) {
 	if r.conn == nil {
 		conn, err := pgconn.ConnectConfig(ctx, r.cfg)
 		if err != nil {

@@ -43,14 +43,14 @@ func TestAValueIsReadBackOnlyFromTheVersionThatTheChangeMade(t *testing.T) {
 	if err := db.QueryRow(t.Context(), `SELECT '"A b"."T.1"'::regclass::oid`).Scan(&rel.OID); err != nil {
 		t.Fatal(err)
 	}
-	key := []Key{{"Id", []byte("1")}, {"code", []byte("x    ")}}
+	key := []change.KeyValue{{Column: "Id", Text: []byte("1")}, {Column: "code", Text: []byte("x    ")}}
 
 	r, err := New(Config{ConnString: pg.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close(t.Context())
-	check := func(when string, xid uint32, key []Key, columns []string, want string) {
+	check := func(when string, xid uint32, key []change.KeyValue, columns []string, want string) {
 		t.Helper()
 		texts, found, err := r.Values(t.Context(), rel, key, xid, columns)
 		if err != nil {
@@ -72,7 +72,7 @@ func TestAValueIsReadBackOnlyFromTheVersionThatTheChangeMade(t *testing.T) {
 		}
 	}
 	check("the version is there", updated, key, []string{"big", "code", "none"}, "50000 bytes 5 bytes NULL")
-	check("another row", updated, []Key{{"Id", []byte("2")}, {"code", []byte("x")}}, []string{"big"}, "nothing")
+	check("another row", updated, []change.KeyValue{{Column: "Id", Text: []byte("2")}, {Column: "code", Text: []byte("x")}}, []string{"big"}, "nothing")
 	check("a column that is not there", updated, key, []string{"gone"}, "nothing")
 	check("another transaction", updated-1, key, []string{"big"}, "nothing")
 	exec(`ALTER TABLE "A b"."T.1" RENAME TO renamed`)

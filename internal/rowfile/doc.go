@@ -19,6 +19,8 @@
 //	xid          int64: the transaction's ID, 0 for a non-transactional message
 //	unchanged    list of string, never null: columns absent from after because
 //	             their TOASTed value was neither sent nor in an image before
+//	read_back    list of string, never null: columns whose TOASTed value was
+//	             not sent and was read back from the database
 //
 // Timestamps are INT64 microseconds since 1970, adjusted to UTC.
 //

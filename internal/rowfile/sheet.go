@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/parquet/file"
+
+	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
 )
 
 const (
@@ -36,6 +38,9 @@ type Options struct {
 	// RowGroupBytes is the size in bytes, before encoding and compression, at
 	// which a row group ends. Default 128 MiB.
 	RowGroupBytes int64
+	// ReadBack is asked for unchanged TOASTed values that the changes do not
+	// have. Nil asks nobody.
+	ReadBack pgoutput.ReadBack
 }
 
 // Stats of a finished file.

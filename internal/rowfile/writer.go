@@ -28,6 +28,7 @@ type Writer struct {
 	ordinal    ints
 	xid        ints
 	unchanged  lists
+	readBack   lists
 }
 
 func rowFields() []field {
@@ -44,6 +45,7 @@ func rowFields() []field {
 		intField("ordinal"),
 		intField("xid"),
 		textListField("unchanged"),
+		textListField("read_back"),
 	}
 }
 
@@ -54,7 +56,7 @@ func NewWriter(w io.Writer, opts Options) (*Writer, error) {
 	// In the order of rowFields.
 	wr.sheet.columns = []column{
 		&wr.table, &wr.operation, &wr.timestamp, &wr.lsn, &wr.before, &wr.after,
-		&wr.commitTime, &wr.commitLSN, &wr.ordinal, &wr.xid, &wr.unchanged,
+		&wr.commitTime, &wr.commitLSN, &wr.ordinal, &wr.xid, &wr.unchanged, &wr.readBack,
 	}
 	if err := wr.Reset(w, opts); err != nil {
 		return nil, err
@@ -66,6 +68,7 @@ func NewWriter(w io.Writer, opts Options) (*Writer, error) {
 // buffers.
 func (w *Writer) Reset(out io.Writer, opts Options) error {
 	w.decoder, w.names = pgoutput.NewDecoder(), newNames()
+	w.decoder.SetReadBack(opts.ReadBack)
 	return w.sheet.reset(out, rowFields(), opts)
 }
 
@@ -111,6 +114,7 @@ func (w *Writer) write(c *change.Change) error {
 	w.ordinal.add(int64(c.Position.Ordinal))
 	w.xid.add(int64(c.XID))
 	w.unchanged.add(row.Unchanged())
+	w.readBack.add(row.ReadBack())
 	return w.sheet.row(rowBytes + before + after)
 }
 

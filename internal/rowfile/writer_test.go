@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +83,43 @@ func TestUnchangedValuesAreFilledAcrossBatchesOfTheSegment(t *testing.T) {
 	table, _ = readAll(t, out.Bytes())
 	if got := strings.Join(columnTexts(t, table, "unchanged"), "|"); got != `["name"]|["name","note"]` {
 		t.Errorf("unchanged is %s", got)
+	}
+}
+
+func TestAValueThatWasReadBackIsNamedAsThat(t *testing.T) {
+	sample := sample()
+	edit := func(i int, key string, xid uint32) change.Change {
+		return change.Change{Position: sample[i].Position, Relation: accounts, Operation: change.Update, XID: xid, Raw: tuple(row('U'), 'N', key, toasted, toasted)}
+	}
+	var asked []string
+	opts := Options{ReadBack: func(rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) ([][]byte, bool, error) {
+		asked = append(asked, fmt.Sprintf("%s %s=%s xid %d: %s", rel.Name, key[0].Column, key[0].Text, xid, strings.Join(columns, ",")))
+		return [][]byte{[]byte("from the database"), nil}, xid == 7, nil
+	}}
+	data, _ := write(t, false, opts, []change.Change{edit(0, "1", 7), edit(1, "2", 8)})
+	table, _ := readAll(t, data)
+	for column, want := range map[string]string{
+		"after":     `{"id":1,"name":"from the database","note":null}|{"id":2}`,
+		"read_back": `["name","note"]|[]`,
+		"unchanged": `[]|["name","note"]`,
+	} {
+		if got := strings.Join(columnTexts(t, table, column), "|"); got != want {
+			t.Errorf("%s is %s, want %s", column, got, want)
+		}
+	}
+	if want := []string{"Accounts id=1 xid 7: name,note", "Accounts id=2 xid 8: name,note"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	broken := errors.New("the database is away")
+	opts.ReadBack = func(*change.Relation, []change.KeyValue, uint32, []string) ([][]byte, bool, error) {
+		return nil, false, broken
+	}
+	w, err := NewWriter(io.Discard, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write([]change.Change{edit(0, "1", 7)}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
 	}
 }
 
