@@ -52,6 +52,10 @@ func (l *life) nextProposal(ctx context.Context) (view ring.View, ok bool, err e
 	}
 }
 
+// againAfter is the pause before a segment is looked for again whose record has
+// vanished: Temporal deletes in steps.
+const againAfter = 500 * time.Millisecond
+
 // startOrAdopt brings the segment that begins where view does under way: view
 // itself, or whatever boundary an earlier process recorded there.
 func (l *life) startOrAdopt(ctx context.Context, view ring.View) error {
@@ -80,6 +84,9 @@ func (l *life) startOrAdopt(ctx context.Context, view ring.View) error {
 			// object.
 			l.release()
 			l.days.forget()
+			if err := sleep(ctx, againAfter); err != nil {
+				return err
+			}
 		case action == Refuse:
 			l.release()
 			return refuse(own, rec)
