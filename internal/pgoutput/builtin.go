@@ -91,8 +91,10 @@ func builtinElement(array uint32) uint32 {
 		return 829
 	case 1041: // inet
 		return 869
-	case 1115, 1182, 1183, 1185, 1187: // timestamp, date, time, timestamptz, interval
+	case 1115, 1185, 1187: // timestamp, timestamptz, interval
 		return array - 1
+	case 1182, 1183: // date, time
+		return array - 100
 	case 1231:
 		return oidNumeric
 	case 1263: // cstring
