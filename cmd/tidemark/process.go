@@ -129,10 +129,11 @@ func (p *process) run(ctx context.Context) (err error) {
 			Lake: lake, Logger: p.logger,
 		}
 		if p.cfg.Worker.Toast == "lookup" {
-			reader, err := readback.New(readback.Config{ConnString: replicationConfig(p.cfg).ConnString, Settings: replication.PinnedSettings()})
+			database, err := replicationConfig(p.cfg).Ordinary()
 			if err != nil {
 				return refused(err)
 			}
+			reader := readback.New(database, replication.PinnedSettings())
 			defer func() { reader.Close(context.WithoutCancel(ctx)) }()
 			acts.ReadBack = reader
 		}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,16 +26,6 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/change"
 )
 
-// Config says where to ask.
-type Config struct {
-	// ConnString is a URL or keyword/value string, as for the streamer. It may
-	// hold a password and is never printed.
-	ConnString string
-	// Settings are pinned for the session, so that values have the text that
-	// they have in the stream.
-	Settings map[string]string
-}
-
 // Reader asks on one connection, which it makes when it is first needed and
 // again after it broke. Safe for concurrent use; questions wait for each other.
 type Reader struct {
@@ -44,18 +35,13 @@ type Reader struct {
 	conn *pgconn.PgConn // nil until needed
 }
 
-// New checks cfg. It does not connect.
-func New(cfg Config) (*Reader, error) {
-	pc, err := pgconn.ParseConfig(cfg.ConnString)
-	if err != nil {
-		return nil, fmt.Errorf("read back TOASTed values: %w", err)
-	}
-	for name, value := range cfg.Settings {
-		pc.RuntimeParams[name] = value
-	}
-	pc.RuntimeParams["application_name"] = "tidemark/readback"
-	pc.RuntimeParams["default_transaction_read_only"] = "on"
-	return &Reader{cfg: pc}, nil
+// New makes a Reader of the database that cfg connects to, and takes cfg over.
+// Settings are pinned for its sessions, so that values have the text that they
+// have in the stream. It does not connect.
+func New(cfg *pgconn.Config, settings map[string]string) *Reader {
+	maps.Copy(cfg.RuntimeParams, settings)
+	cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	return &Reader{cfg: cfg}
 }
 
 // Values gives the text of columns of the row that key names in the table rel,

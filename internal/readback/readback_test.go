@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
@@ -45,10 +46,11 @@ func TestAValueIsReadBackOnlyFromTheVersionThatTheChangeMade(t *testing.T) {
 	}
 	key := []change.KeyValue{{Column: "Id", Text: []byte("1")}, {Column: "code", Text: []byte("x    ")}}
 
-	r, err := New(Config{ConnString: pg.URL()})
+	cfg, err := pgconn.ParseConfig(pg.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := New(cfg, map[string]string{"TimeZone": "UTC"})
 	defer r.Close(t.Context())
 	check := func(when string, xid uint32, key []change.KeyValue, columns []string, want string) {
 		t.Helper()

@@ -94,8 +94,8 @@ func unreadable(err error) error {
 	return fmt.Errorf("read connection string: %w", err)
 }
 
-// ordinary is the configuration of a connection for SQL.
-func (c Config) ordinary() (*pgconn.Config, error) {
+// Ordinary is the configuration of a connection for SQL. It holds the password.
+func (c Config) Ordinary() (*pgconn.Config, error) {
 	pc, err := c.parse()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (c Config) probe(ctx context.Context) error {
 	if c.Probe != nil {
 		return c.Probe(ctx)
 	}
-	pc, err := c.ordinary()
+	pc, err := c.Ordinary()
 	if err != nil {
 		return err
 	}
