@@ -39,7 +39,11 @@ type Reader struct {
 // Settings are pinned for its sessions, so that values have the text that they
 // have in the stream. It does not connect.
 func New(cfg *pgconn.Config, settings map[string]string) *Reader {
-	maps.Copy(cfg.RuntimeParams, settings)
+	for name, value := range settings {
+		// Names of settings have no case: another spelling would compete.
+		maps.DeleteFunc(cfg.RuntimeParams, func(other, _ string) bool { return strings.EqualFold(other, name) })
+		cfg.RuntimeParams[name] = value
+	}
 	cfg.RuntimeParams["default_transaction_read_only"] = "on"
 	return &Reader{cfg: cfg}
 }
