@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
@@ -52,8 +53,10 @@ func FuzzFrame(f *testing.F) {
 			if (frame.Kind == Changes) != (len(frame.Changes) > 0) {
 				t.Fatalf("%s with %d changes", frame.Kind, len(frame.Changes))
 			}
-			for i := range frame.Changes {
-				c := &frame.Changes[i]
+			changes := slices.Clone(frame.Changes)
+			d.Follow(changes)
+			for i := range changes {
+				c := &changes[i]
 				if was && i+len(frame.Changes) > 0 && !last.IsZero() && !last.Less(c.Position) {
 					t.Fatalf("position %s comes after %s", c.Position, last)
 				}
