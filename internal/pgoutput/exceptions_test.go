@@ -112,6 +112,11 @@ func alteredComposite(t *testing.T, srv *pgtest.Server) {
 	// same one it would not have been.
 	run(t, w.app, "INSERT INTO x VALUES (3, '(1,x,t)', '{}')", "ALTER TYPE c DROP ATTRIBUTE a", "INSERT INTO x VALUES (4, '(x,t)', '{}')")
 	expectImages(t, w, `{"id":3,"c":"(1,x,t)","cs":[]}`, w.toJSON(t, "x", "WHERE id = 4")[0])
+	// What the documentation advises makes the server announce it.
+	run(t, w.app, "INSERT INTO x VALUES (5)", "INSERT INTO x VALUES (6)", "ALTER TABLE x SET (fillfactor = 100)", "INSERT INTO x VALUES (7)")
+	if got := w.stream(t); got[0].Relation != got[1].Relation || got[1].Relation == got[2].Relation {
+		t.Errorf("the table is announced otherwise: %p %p %p", got[0].Relation, got[1].Relation, got[2].Relation)
+	}
 }
 
 func renamedField(t *testing.T, srv *pgtest.Server) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 )
@@ -16,6 +17,7 @@ func TestValuesFromAServer(t *testing.T) {
 	onServers(t, func(t *testing.T, srv *pgtest.Server) {
 		t.Run("built-in arrays are those of the catalog", func(t *testing.T) { builtinArrays(t, srv) })
 		t.Run("unchanged values", func(t *testing.T) { unchangedValues(t, srv) })
+		t.Run("unchanged values of partitions", func(t *testing.T) { unchangedInPartitions(t, srv) })
 		t.Run("names and labels are those of the time of the change", func(t *testing.T) { namesOfTheTime(t, srv) })
 		t.Run("values of 200 MB", func(t *testing.T) { largeValues(t, srv) })
 		for _, e := range exceptions {
@@ -105,6 +107,56 @@ func unchangedValues(t *testing.T, srv *pgtest.Server) {
 	expectImages(t, w, want...)
 	if !strings.Contains(want[4], big("V")) || !strings.Contains(want[4], big("w")) {
 		t.Errorf("the rows are not what they were meant to be: %.200s", want[4])
+	}
+}
+
+// Rows change beside the stream in every way that Postgres allows; no value from
+// before may stand for one after.
+func unchangedInPartitions(t *testing.T, srv *pgtest.Server) {
+	w := newWorld(t, srv, "partitions", "", nil, nil)
+	run(t, w.app, "ALTER PUBLICATION partitions SET (publish_via_partition_root)",
+		"CREATE TABLE p (id int PRIMARY KEY, n int, v text) PARTITION BY RANGE (id)", "ALTER TABLE p ALTER v SET STORAGE EXTERNAL",
+		"CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100)", "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200)")
+	var want []string
+	n := 1
+	touch := func() { // updates all rows but for their large value
+		n++
+		run(t, w.app, fmt.Sprintf("UPDATE p SET n = %d WHERE id = 1", n), fmt.Sprintf("UPDATE p SET n = %d WHERE id = 101", n), fmt.Sprintf("UPDATE p SET n = %d WHERE id = 102", n))
+		want = append(want, w.toJSON(t, "p", "ORDER BY id")...)
+	}
+	run(t, w.app, "INSERT INTO p VALUES (1, 1, repeat('v', 3000))", "INSERT INTO p VALUES (101, 1, repeat('w', 3000))")
+	want = w.toJSON(t, "p", "ORDER BY id")
+	touch()
+	run(t, w.app, "ALTER TABLE p ALTER v TYPE text USING upper(v), ALTER v SET STORAGE EXTERNAL")
+	touch()
+	run(t, w.app, "UPDATE p SET id = 102 WHERE id = 1")
+	want = append(want, "", w.toJSON(t, "p", "WHERE id = 102")[0])
+	touch()
+	run(t, w.app, "ALTER PUBLICATION partitions SET (publish = 'truncate')", "UPDATE p SET v = repeat('x', 3000)",
+		"ALTER PUBLICATION partitions SET (publish = 'insert, update, delete, truncate')")
+	touch()
+	run(t, w.app, "ALTER TABLE p DETACH PARTITION p2", "UPDATE p2 SET v = repeat('y', 3000) WHERE id = 101")
+	want = append(want, w.toJSON(t, "p2", "WHERE id = 101")[0])
+	run(t, w.app, "ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (100) TO (200)")
+	touch()
+	changes := w.stream(t)
+	if len(changes) != len(want) {
+		t.Fatalf("%d changes, want %d", len(changes), len(want))
+	}
+	supplied := 0
+	for i, c := range decodeAll(t, changes, 1000) {
+		if len(c.unchanged) == 0 && c.op == change.Update {
+			supplied++
+		}
+		if len(c.unchanged) > 0 {
+			want[i] = without(t, want[i], c.unchanged)
+		}
+		if c.after != want[i] {
+			t.Errorf("change %d is\n%.100s, want\n%.100s", i, c.after, want[i])
+		}
+	}
+	if supplied == 0 {
+		t.Error("no value was supplied by another change")
 	}
 }
 
