@@ -81,8 +81,14 @@ func (f *fakeTemporal) Start(_ context.Context, ref segment.Ref, at segment.Loca
 func (f *fakeTemporal) Restart(_ context.Context, ref segment.Ref, at segment.Location) (segment.Record, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.entries[ref.WorkflowID()]; e == nil || e.rec.State != segment.Broken {
-		return segment.Record{}, errors.New("restart of a segment that is not broken")
+	e := f.entries[ref.WorkflowID()]
+	if e == nil {
+		return segment.Record{State: segment.None}, nil
+	}
+	if e.rec.State != segment.Broken || e.rec.Ref.Last != ref.Last || e.rec.Ref.Digest != ref.Digest {
+		rec := e.rec
+		rec.Started = false
+		return rec, nil
 	}
 	return f.run(ref, at), nil
 }

@@ -78,6 +78,11 @@ func (f *flights) wait(ctx context.Context) error {
 	case <-empty:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-empty:
+		return nil
+	default:
 		return ctx.Err()
 	}
 }
