@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/bench"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/bench/figures"
 )
 
 // runBench measures, prints a table and writes the figures as JSON.
@@ -35,13 +36,13 @@ func runBench(ctx context.Context, args []string) error {
 	if _, err := os.Stat(cfg.Binary); err != nil {
 		return fmt.Errorf("there is no tidemark program at %s: run make build, or say where it is with -tidemark", cfg.Binary)
 	}
-	figures, err := bench.Run(ctx, cfg)
-	if len(figures) == 0 {
+	list, err := bench.Run(ctx, cfg)
+	if len(list) == 0 {
 		return err
 	}
 	fmt.Println()
-	if perr := bench.Print(os.Stdout, figures); perr != nil {
+	if perr := figures.Print(os.Stdout, list); perr != nil {
 		return errors.Join(err, perr)
 	}
-	return errors.Join(err, bench.Write(out, figures))
+	return errors.Join(err, figures.Write(out, list))
 }

@@ -14,5 +14,6 @@
 //	pipeline        the tidemark binary as child processes, and its configuration
 //	load            a write load that counts what it has committed
 //	lakecheck       the lake's files as DuckDB reads them, against Postgres
+//	bench           measures Tidemark against pg_recvlogical on such a stack
 //	e2e             the end-to-end tests, with their harness
 package main

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/bench/figures"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
 )
@@ -35,7 +36,7 @@ type bench struct {
 	stack  *stack.Stack
 	conn   *pgx.Conn
 	peer   peer
-	report *report
+	report *figures.Report
 	failed []string
 }
 
@@ -84,8 +85,8 @@ func Scenarios() []string {
 
 // Run starts a stack, measures and stops it. Its error is also that a bound was
 // not kept; the figures are there then too.
-func Run(ctx context.Context, cfg Config) (figures []Figure, err error) {
-	b := &bench{cfg: cfg, size: cfg.size(), report: newReport()}
+func Run(ctx context.Context, cfg Config) (_ []figures.Figure, err error) {
+	b := &bench{cfg: cfg, size: cfg.size(), report: figures.NewReport()}
 	chosen, err := choose(cfg.Only)
 	if err != nil {
 		return nil, err
@@ -118,13 +119,13 @@ func Run(ctx context.Context, cfg Config) (figures []Figure, err error) {
 	for _, s := range chosen {
 		b.say("%s: machine's load is %s", s.name, loadAverage())
 		if err := s.run(b, ctx); err != nil {
-			return b.report.figures(), fmt.Errorf("measure %s: %w", s.name, err)
+			return b.report.Figures(), fmt.Errorf("measure %s: %w", s.name, err)
 		}
 	}
 	if len(b.failed) > 0 {
-		return b.report.figures(), errors.New(strings.Join(b.failed, "\n"))
+		return b.report.Figures(), errors.New(strings.Join(b.failed, "\n"))
 	}
-	return b.report.figures(), nil
+	return b.report.Figures(), nil
 }
 
 func choose(only []string) ([]scenario, error) {

@@ -6,5 +6,5 @@
 // throws it away, and against the walsender that feeds the streamer. What is
 // measured several times is given as median, least and greatest.
 //
-// A Figure's name is stable: bench.json of two commits can be compared.
+// The name of a figure is stable: bench.json of two commits can be compared.
 package bench

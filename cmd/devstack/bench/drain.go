@@ -82,15 +82,15 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		ratio := ours.wall.Seconds() / theirs.Seconds()
 		b.say("drain.%s run %d: %.2fs, pg_recvlogical %.2fs, ratio %.2f; CPU %.2fs, walsender %.2fs, Temporal %.2fs, S3 %.2fs; peak %.0f MiB; load %s",
 			letter, i+1, ours.wall.Seconds(), theirs.Seconds(), ratio, ours.cpu, ours.walsenderCPU, ours.temporalCPU, ours.s3CPU, ours.peak.anon, loadAverage())
-		b.report.add(prefix+"wall_ratio", "ratio", b.peer.String(), ratio)
-		b.report.add(prefix+"cpu_ratio", "ratio", "its walsender", ours.cpu/ours.walsenderCPU)
-		b.report.add(prefix+"wall_s", "s", "", ours.wall.Seconds())
-		b.report.add(prefix+"recvlogical_s", "s", "", theirs.Seconds())
-		b.report.add(prefix+"cpu_s", "s", "", ours.cpu)
-		b.report.add(prefix+"walsender_cpu_s", "s", "", ours.walsenderCPU)
-		b.report.add(prefix+"temporal_cpu_s", "s", "", ours.temporalCPU)
-		b.report.add(prefix+"s3_cpu_s", "s", "", ours.s3CPU)
-		b.report.add(prefix+"memory_mb", "MiB", "", ours.peak.anon)
+		b.report.Add(prefix+"wall_ratio", "ratio", b.peer.String(), ratio)
+		b.report.Add(prefix+"cpu_ratio", "ratio", "its walsender", ours.cpu/ours.walsenderCPU)
+		b.report.Add(prefix+"wall_s", "s", "", ours.wall.Seconds())
+		b.report.Add(prefix+"recvlogical_s", "s", "", theirs.Seconds())
+		b.report.Add(prefix+"cpu_s", "s", "", ours.cpu)
+		b.report.Add(prefix+"walsender_cpu_s", "s", "", ours.walsenderCPU)
+		b.report.Add(prefix+"temporal_cpu_s", "s", "", ours.temporalCPU)
+		b.report.Add(prefix+"s3_cpu_s", "s", "", ours.s3CPU)
+		b.report.Add(prefix+"memory_mb", "MiB", "", ours.peak.anon)
 	}
 	return nil
 }

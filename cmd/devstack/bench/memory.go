@@ -62,10 +62,10 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 			way.name, i+1, streamer.anon, streamer.rss, streamer.cpu, worker.anon, worker.rss, worker.cpu, loadAverage())
 		bound := float64(way.ring + allowance)
 		prefix := "memory." + way.name
-		b.report.add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.anon)
-		b.report.add(prefix+"_rss_mb", "MiB", "", streamer.rss)
-		b.report.add(prefix+"_cpu_s", "s", "", streamer.cpu)
-		b.report.add(prefix+"_worker_mb", "MiB", "", worker.anon)
+		b.report.Add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.anon)
+		b.report.Add(prefix+"_rss_mb", "MiB", "", streamer.rss)
+		b.report.Add(prefix+"_cpu_s", "s", "", streamer.cpu)
+		b.report.Add(prefix+"_worker_mb", "MiB", "", worker.anon)
 		if streamer.anon > bound {
 			b.failed = append(b.failed, fmt.Sprintf(
 				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.anon, way.ring, bound))

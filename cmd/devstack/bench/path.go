@@ -45,9 +45,9 @@ func (b *bench) path(ctx context.Context) error {
 			return fmt.Errorf("the benchmarks of package streamer have not said what was expected:\n%s", out)
 		}
 		b.say("ordered path run %d: %.0f ns per change, by hand %.0f ns; load %s", i+1, cpu[pathOwn], cpu[pathByHand], loadAverage())
-		b.report.add("ordered_path.time_ratio", "ratio", "pglogrepl into maps", cpu[pathOwn]/cpu[pathByHand])
-		b.report.add("ordered_path.ns_per_change", "ns", "", cpu[pathOwn])
-		b.report.add("ordered_path.allocs_per_change", "allocations", "", allocs[pathOwn]/pathRows)
+		b.report.Add("ordered_path.time_ratio", "ratio", "pglogrepl into maps", cpu[pathOwn]/cpu[pathByHand])
+		b.report.Add("ordered_path.ns_per_change", "ns", "", cpu[pathOwn])
+		b.report.Add("ordered_path.allocs_per_change", "allocations", "", allocs[pathOwn]/pathRows)
 	}
 	return nil
 }

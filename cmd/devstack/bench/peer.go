@@ -51,7 +51,7 @@ func (p peer) drain(ctx context.Context, slot, publication, end string) (time.Du
 	return time.Since(began), nil
 }
 
-// String names it in a Figure.
+// String names it in figures.
 func (peer) String() string { return "pg_recvlogical" }
 
 // slotAt makes a slot where the log ends now.

@@ -1,4 +1,7 @@
-package bench
+// Package figures collects what a bench measures: several runs of each figure,
+// summed up as median, least and greatest, in the order in which they were first
+// seen.
+package figures
 
 import (
 	"encoding/json"
@@ -22,8 +25,8 @@ type Figure struct {
 	Against string `json:"against"`
 }
 
-// report collects values until all runs are done.
-type report struct {
+// Report collects values until all runs are done. Not safe for concurrent use.
+type Report struct {
 	names  []string
 	series map[string]*series
 }
@@ -33,10 +36,11 @@ type series struct {
 	values        []float64
 }
 
-func newReport() *report { return &report{series: map[string]*series{}} }
+// NewReport returns an empty one.
+func NewReport() *Report { return &Report{series: map[string]*series{}} }
 
-// add adds one run's value. unit and against are those of the first call.
-func (r *report) add(name, unit, against string, value float64) {
+// Add adds one run's value. unit and against are those of the first call.
+func (r *Report) Add(name, unit, against string, value float64) {
 	s, ok := r.series[name]
 	if !ok {
 		s = &series{unit: unit, against: against}
@@ -46,8 +50,8 @@ func (r *report) add(name, unit, against string, value float64) {
 	s.values = append(s.values, value)
 }
 
-// figures are in the order in which they were first added.
-func (r *report) figures() []Figure {
+// Figures are in the order in which they were first added.
+func (r *Report) Figures() []Figure {
 	list := make([]Figure, 0, len(r.names))
 	for _, name := range r.names {
 		s := r.series[name]
