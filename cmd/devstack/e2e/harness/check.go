@@ -39,11 +39,29 @@ func (h *Harness) WaitAckFor(bound time.Duration) {
 	conn := h.Conn()
 	end, err := pipeline.End(ctx, conn)
 	if err == nil {
-		err = pipeline.WaitAck(ctx, conn, h.Settings.Slot(), end, nil)
+		err = pipeline.WaitAck(ctx, conn, h.Settings.Slot(), end, func(int64) error { return h.streaming() })
 	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// streaming is an error when every process that could move the ack has ended.
+func (h *Harness) streaming() error {
+	var last *Proc
+	for _, p := range h.procs {
+		if p.verb == "worker" {
+			continue
+		}
+		if p.Running() {
+			return nil
+		}
+		last = p
+	}
+	if last == nil {
+		return nil
+	}
+	return fmt.Errorf("%s has ended with status %d; the end of its log:\n%s", last.name, last.ExitCode(), last.Tail(10))
 }
 
 // RowsInLake counts the lake's rows.

@@ -17,8 +17,8 @@ type Proc struct {
 	// Ops is the address of its own page.
 	Ops string
 
-	h    *Harness
-	name string
+	h          *Harness
+	name, verb string
 }
 
 // Run starts tidemark run: streamer and worker in one process. args are further
@@ -39,7 +39,7 @@ func (h *Harness) start(verb string, args []string) *Proc {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	p := &Proc{h: h, name: fmt.Sprintf("%s-%d", verb, len(h.procs)+1), Ops: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	p := &Proc{h: h, verb: verb, name: fmt.Sprintf("%s-%d", verb, len(h.procs)+1), Ops: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	flags := []string{"--ops-listen", p.Ops}
 	if verb != "worker" {
 		flags = append(flags, "--data-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]))
