@@ -83,6 +83,7 @@ func TestTransactionsFromElsewhereByTheSettingOfOrigin(t *testing.T) {
 					s.truncate("public.u, public.t", "public.u", "public.t")
 					s.commit()
 				})
+				s.emit(false, "m", "Postgres does not say from where")
 				s.exec("SELECT pg_replication_origin_session_reset()")
 				s.insert("public.u", "VALUES (2)")
 				s.insert("public.t", "VALUES (3, 'here again')")
@@ -131,4 +132,17 @@ func TestSettingsShiftNoPosition(t *testing.T) {
 			t.Errorf("Postgres %d: %s without messages, %s with them", v, at[0][0], at[1][0])
 		}
 	}
+}
+
+// Postgres looks an origin up in its catalog as it was then.
+func TestAnOriginThatWasDroppedSinceIsAnOriginAllTheSame(t *testing.T) {
+	tell(t, "FOR ALL TABLES", nil, func(s *story) {
+		s.localOnly = true
+		origin := s.slot + "_dropped"
+		s.exec("CREATE TABLE public.t (id int PRIMARY KEY)", "SELECT pg_replication_origin_create('"+origin+"')",
+			"SELECT pg_replication_origin_session_setup('"+origin+"')",
+			"INSERT INTO public.t VALUES (1)",
+			"SELECT pg_replication_origin_session_reset()", "SELECT pg_replication_origin_drop('"+origin+"')", "VACUUM pg_replication_origin")
+		s.insert("public.t", "VALUES (2)")
+	})
 }

@@ -161,3 +161,25 @@ func TestPartitionsUnderTheirOwnNames(t *testing.T) {
 func TestPartitionsUnderTheNameOfTheirRoot(t *testing.T) {
 	tell(t, "FOR TABLE public.root WITH (publish_via_partition_root)", partitions, partitioned(true))
 }
+
+func TestASchemaAndAllTablesViaTheRoot(t *testing.T) {
+	for name, publication := range map[string]string{"all tables": "FOR ALL TABLES", "a schema": "FOR TABLES IN SCHEMA public"} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, publication+" WITH (publish_via_partition_root)", partitions, func(s *story) {
+				s.viaRoot = true
+				s.started()
+				s.insert("public.root", "VALUES (1, '2023-05-05', 'a', 1.0), (1, '2024-05-05', 'b', 2.00)")
+				s.exec("CREATE TABLE public.fresh (id int PRIMARY KEY)", "CREATE TABLE public.y2025 PARTITION OF public.root FOR VALUES FROM ('2025-01-01') TO ('2026-01-01')")
+				s.joins()
+				s.insert("public.fresh", "VALUES (1)")
+				s.insert("public.y2025", "VALUES (1, '2025-05-05', 'c', 3)")
+				s.update("public.root", "at = '2025-06-06'", "at = '2023-05-05'")
+				// Detached, it is a table of its own.
+				s.exec("ALTER TABLE public.root DETACH PARTITION public.y2025")
+				s.joins()
+				s.insert("public.y2025", "VALUES (2, '2025-07-07', 'd', 4)")
+				s.insert("public.root", "VALUES (3, '2024-07-07', 'e', 5)")
+			})
+		})
+	}
+}
