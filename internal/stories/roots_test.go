@@ -18,6 +18,22 @@ func TestARootThatIsRenamedKeepsItsNameForThoseWhoKnowIt(t *testing.T) {
 	})
 }
 
+// Before 16, the same holds for the tables of a schema that is renamed.
+func TestASchemaThatIsRenamed(t *testing.T) {
+	tell(t, "FOR ALL TABLES", []string{"CREATE SCHEMA s", "CREATE TABLE s.t (id int)"}, func(s *story) {
+		s.started()
+		s.exec("INSERT INTO s.t VALUES (1)", "ALTER SCHEMA s RENAME TO s2")
+		s.joins()
+		s.exec("INSERT INTO s2.t VALUES (2)")
+		s.expect("insert", "s.t", "", `{"id":1}`)
+		if s.version < 16 {
+			s.expect("insert", "s.t", "", `{"id":2}`)
+		} else {
+			s.expect("insert", "s2.t", "", `{"id":2}`)
+		}
+	})
+}
+
 // A change of the publication in the same transaction makes it known.
 func TestARootThatIsRenamedWithItsPublication(t *testing.T) {
 	tell(t, viaRoot, partitions, func(s *story) {
