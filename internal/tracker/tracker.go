@@ -28,7 +28,7 @@ type Config struct {
 	// process, which must have been made with the same client.
 	Eager bool
 	// StartToClose and Heartbeat bound one attempt of an upload, in whole
-	// seconds. Zero is workflows' default.
+	// seconds. Zero is workflows' default, with more time for a large segment.
 	StartToClose, Heartbeat time.Duration
 	// CallTimeout bounds one call to Temporal, the SDK's own retries included,
 	// and so the time until an outage is noticed. Zero is 10 s.
@@ -112,6 +112,19 @@ func (t *Tracker) Restart(ctx context.Context, ref segment.Ref, at segment.Locat
 	return t.start(ctx, ref, at, true)
 }
 
+// slowest is the rate, in bytes a second, below which an upload counts as stuck.
+// The lake gives up on single requests at the same rate.
+const slowest = 256 << 10
+
+// startToClose bounds one attempt: the configured time, or the default one and
+// what the segment's bytes may need besides.
+func (t *Tracker) startToClose(ref segment.Ref) time.Duration {
+	if t.cfg.StartToClose > 0 {
+		return t.cfg.StartToClose
+	}
+	return workflows.DefaultStartToClose + time.Duration(ref.Bytes/slowest)*time.Second
+}
+
 func sameSegment(a, b segment.Ref) bool {
 	return a.First == b.First && a.Last == b.Last && a.Digest == b.Digest && a.Lake == b.Lake && a.Follows == b.Follows
 }
@@ -140,7 +153,7 @@ func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Locatio
 	input := workflows.SegmentInput{
 		Version: workflows.Version, Ref: ref, Source: at, Again: again,
 		Limits: workflows.Limits{
-			StartToCloseSeconds: int64(t.cfg.StartToClose / time.Second),
+			StartToCloseSeconds: int64(t.startToClose(ref) / time.Second),
 			HeartbeatSeconds:    int64(t.cfg.Heartbeat / time.Second),
 		},
 	}
