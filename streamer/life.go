@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
-	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
@@ -34,7 +33,6 @@ type life struct {
 	flights *flights
 	guard   *guard
 	keeper  *keeper
-	framer  *pgoutput.Framer
 	// follows is the last position of the segment before the next one to be
 	// cut. Only the dispatcher touches it.
 	follows change.Position
@@ -130,16 +128,6 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	l.follows = rec.Last
 	// The process before may have ended between the record and the report.
 	l.ackSent = rec.Ack
-	l.framer = pgoutput.NewFramer(pgoutput.FramerConfig{
-		TimelineOf: func(lsn change.LSN) change.Timeline { return l.history().TimelineOf(lsn) },
-		Describe:   func(r *change.Relation) error { return l.describe(r) },
-		Messages:   l.cfg.Messages,
-		LocalOnly:  l.cfg.LocalOnly,
-		MessageTime: func() (t change.Time) {
-			l.buf.locked(func(r *ring.Ring) { t = r.LastTime() })
-			return t
-		},
-	})
 	l.use(first)
 	return l, nil
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
+	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
 
 // receive moves one connection's stream into the ring until the connection
 // ends; the error says how. It blocks while the ring is full, and then reads
 // nothing: the session goes on reporting by itself.
-func (l *life) receive(ctx context.Context, conn *connection) error {
-	l.framer.Reset()
+func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *connection) error {
+	framer.Reset()
 	for {
 		msg, err := conn.session.Receive()
 		if err != nil {
@@ -27,7 +28,7 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 		}
 		if msg.Keepalive {
 			// Within a transaction the ring may not have heard of it yet.
-			if !l.framer.InTransaction() {
+			if !framer.InTransaction() {
 				l.buf.keepalive(msg.WALEnd)
 			}
 			if msg.ReplyRequested {
@@ -35,7 +36,7 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 			}
 			continue
 		}
-		frame, err := l.framer.Frame(msg.WALStart, change.TimeOf(msg.Arrived), msg.Data)
+		frame, err := framer.Frame(msg.WALStart, change.TimeOf(msg.Arrived), msg.Data)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (l *life) receive(ctx context.Context, conn *connection) error {
 			if err != nil {
 				return err
 			}
-			if !l.framer.InTransaction() {
+			if !framer.InTransaction() {
 				// A non-transactional message has no Commit to end it.
 				conn.session.NoteEnd(msg.WALStart)
 				l.buf.mark(msg.WALStart)
@@ -70,14 +71,28 @@ func (l *life) keep(ctx context.Context, changes []change.Change) error {
 	return nil
 }
 
+// newFramer makes the framer of all connections of the life, which ctx ends.
+func (l *life) newFramer(ctx context.Context) *pgoutput.Framer {
+	return pgoutput.NewFramer(pgoutput.FramerConfig{
+		TimelineOf: func(lsn change.LSN) change.Timeline { return l.history().TimelineOf(lsn) },
+		Describe:   func(r *change.Relation) error { return l.describe(ctx, r) },
+		Messages:   l.cfg.Messages,
+		LocalOnly:  l.cfg.LocalOnly,
+		MessageTime: func() (t change.Time) {
+			l.buf.locked(func(r *ring.Ring) { t = r.LastTime() })
+			return t
+		},
+	})
+}
+
 // describe fills in the facts of the types that r uses, from the catalog as it
 // is now.
-func (l *life) describe(r *change.Relation) error {
+func (l *life) describe(ctx context.Context, r *change.Relation) error {
 	oids := make([]uint32, len(r.Columns))
 	for i, c := range r.Columns {
 		oids[i] = c.Type
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	types, err := l.admin.Types(ctx, oids)
 	if err != nil {

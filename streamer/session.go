@@ -181,12 +181,12 @@ func endOf(h replication.History, tl change.Timeline) (change.LSN, bool) {
 // stream keeps a connection up and the ring filled until ctx ends. Between two
 // connections the ring stays as it is, and what the next one repeats is dropped.
 func (l *life) stream(ctx context.Context) error {
-	conn := l.current()
+	conn, framer := l.current(), l.newFramer(ctx)
 	for {
 		// The life may have ended while conn was made: whoever closes the present
 		// connection then has not found it.
 		stop := context.AfterFunc(ctx, func() { l.close(conn) })
-		err := l.receive(ctx, conn)
+		err := l.receive(ctx, framer, conn)
 		stop()
 		l.disconnect()
 		l.use(nil)
