@@ -148,6 +148,38 @@ func TestTheIdentityOfPartitionsIsLookedAtWhereTheirRootIsPublished(t *testing.T
 	})
 }
 
+func TestTablesWhoseIdentityIsNotPublishedAreNamed(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		name := "part_" + d.name
+		execute(t, d.conn, "CREATE TABLE listed (id int PRIMARY KEY, v text)", "CREATE TABLE lacks (id int PRIMARY KEY, v text)",
+			"CREATE TABLE whole (id int, v text)", "ALTER TABLE whole REPLICA IDENTITY FULL",
+			"CREATE TABLE generated (id int, g int GENERATED ALWAYS AS (id) STORED)", "ALTER TABLE generated REPLICA IDENTITY FULL",
+			"CREATE TABLE harmless (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id) STORED)",
+			"CREATE PUBLICATION "+name+" FOR TABLE listed (id), lacks (v), whole (id), generated, harmless")
+		cfg := d.config()
+		cfg.Publications = []string{name}
+		admin, err := NewAdmin(cfg, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := admin.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What Postgres does is the oracle.
+		var refused []string
+		for _, table := range []string{"generated", "harmless", "lacks", "listed", "whole"} {
+			if _, err := d.conn.Exec(t.Context(), "DELETE FROM "+table); err != nil {
+				refused = append(refused, "public."+table)
+			}
+		}
+		if !reflect.DeepEqual(f.PartOfIdentity, refused) || len(refused) < 2 || len(f.WithoutIdentity) > 0 {
+			t.Errorf("named: %v, refused: %v; without identity: %v", f.PartOfIdentity, refused, f.WithoutIdentity)
+		}
+		contains(t, Warnings(f), "not published: "+strings.Join(refused, ", "))
+	})
+}
+
 func TestSlotThatWasAdvancedStartsFromItsOwnPosition(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		execute(t, d.conn, "INSERT INTO t VALUES (1, 'a')")

@@ -139,6 +139,8 @@ func Warnings(f Facts) []Problem {
 	}
 	add(len(f.WithoutIdentity) > 0, "Postgres refuses UPDATE and DELETE on published tables without a replica identity: "+names(f.WithoutIdentity),
 		"add a primary key, or ALTER TABLE ... REPLICA IDENTITY FULL")
+	add(len(f.PartOfIdentity) > 0, "Postgres refuses UPDATE and DELETE on published tables whose replica identity has columns that are not published: "+names(f.PartOfIdentity),
+		"publish these columns too (for generated ones: publish_generated_columns), or set another REPLICA IDENTITY")
 	add(len(f.MixedIdentity) > 0, "partitions are published as their root, and the REPLICA IDENTITY of one of the two is FULL and not that of the other: "+names(f.MixedIdentity),
 		"set the same on the root and each partition, or the old images of deletes have nulls that are none")
 	return ps

@@ -50,6 +50,10 @@ type Facts struct {
 	// WithoutIdentity are the published tables on which Postgres refuses UPDATE
 	// and DELETE, schema-qualified and quoted, at most 1,000.
 	WithoutIdentity []string `json:"without_identity,omitempty"`
+	// PartOfIdentity are those, written likewise, whose replica identity has
+	// columns that a publication leaves out, by a column list or (18) because
+	// they are generated: Postgres refuses the same on them.
+	PartOfIdentity []string `json:"part_of_identity,omitempty"`
 	// MixedIdentity are the partitions, written likewise, that are published as
 	// a root whose replica identity is FULL while theirs is not, or the other
 	// way round.
@@ -120,27 +124,34 @@ FROM unnest($1::text[]) WITH ORDINALITY AS w(name, ord)
 LEFT JOIN pg_catalog.pg_publication p ON p.pubname = w.name`
 
 // identityQuery reads the tables of the publications by what is wrong with
-// their replica identities: without (following CheckCmdReplicaIdentity in
-// src/backend/executor/execReplication.c, which looks at the leaf that a row
-// lies in, also where its root is published) and mixed.
+// their replica identities: without and part (following CheckCmdReplicaIdentity
+// in src/backend/executor/execReplication.c, which looks at the leaf that a row
+// lies in, also where its root is published) and mixed. Before 18 generated
+// columns do not matter there.
 const identityQuery = `
 WITH published AS (
-	SELECT c.oid, c.relreplident
+	SELECT c.oid, c.relreplident, t.attnames
 	FROM pg_catalog.pg_publication_tables t
 	JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname AND (p.pubupdate OR p.pubdelete)
 	JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
 	JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
 	WHERE t.pubname = ANY ($1::text[])
 ), leaf AS (
-	SELECT DISTINCT c.oid, format('%I.%I', n.nspname, c.relname) AS name, c.relreplident = 'n' OR c.relreplident = 'd'
+	SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, c.relreplident = 'n' OR c.relreplident = 'd'
 		AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary) AS without,
+		EXISTS (SELECT FROM pg_catalog.pg_attribute a
+			WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (p.attnames)
+			AND (a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000)
+			AND (c.relreplident = 'f' OR EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)
+				AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END))) AS part,
 		(c.relreplident = 'f') <> (p.relreplident = 'f') AS mixed
 	FROM published p
 	LEFT JOIN LATERAL pg_catalog.pg_partition_tree(p.oid) l ON true
 	JOIN pg_catalog.pg_class c ON c.oid = coalesce(l.relid, p.oid) AND c.relkind <> 'p'
 	JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 )
-SELECT CASE WHEN without THEN 'without' ELSE 'mixed' END, name FROM leaf WHERE without OR mixed ORDER BY 2 LIMIT 1000`
+SELECT DISTINCT CASE WHEN without THEN 'without' WHEN part THEN 'part' ELSE 'mixed' END, name
+FROM leaf WHERE without OR part OR mixed ORDER BY name LIMIT 1000`
 
 // Inspect reads the facts about the server, the slot and the publications of
 // the configuration. A missing slot or publication is a fact, no error.
@@ -197,9 +208,12 @@ func identities(ctx context.Context, conn *pgx.Conn, publications []string, f *F
 	}
 	var what, name string
 	_, err = pgx.ForEachRow(rows, []any{&what, &name}, func() error {
-		if what == "without" {
+		switch what {
+		case "without":
 			f.WithoutIdentity = append(f.WithoutIdentity, name)
-		} else {
+		case "part":
+			f.PartOfIdentity = append(f.PartOfIdentity, name)
+		case "mixed":
 			f.MixedIdentity = append(f.MixedIdentity, name)
 		}
 		return nil
