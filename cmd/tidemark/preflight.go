@@ -16,7 +16,7 @@ import (
 // work, all that is wrong at once. It changes nothing. Once a process has
 // started it waits out whatever fails; what is wrong from the start, a person
 // has to see.
-func preflight(ctx context.Context, c *config.Config, r roles, l *lake.Lake, tr *tracker.Tracker, logger *slog.Logger) error {
+func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, error) {
 	found := newSituation(c)
 	var problems []string
 	if r.streamer {
@@ -25,7 +25,7 @@ func preflight(ctx context.Context, c *config.Config, r roles, l *lake.Lake, tr 
 		found.systemID = system.SystemID
 	}
 	inPostgres := len(problems) == 0
-	id, more := lookAtLake(ctx, l)
+	l, id, more := lookAtLake(ctx, c)
 	problems = append(problems, more...)
 	found.identity = id
 	switch {
@@ -39,9 +39,9 @@ func preflight(ctx context.Context, c *config.Config, r roles, l *lake.Lake, tr 
 	}
 	problems = append(problems, tr.Check(ctx)...)
 	if len(problems) == 0 || ctx.Err() != nil {
-		return ctx.Err()
+		return l, ctx.Err()
 	}
-	return refused(&config.InvalidError{Problems: problems})
+	return nil, refused(&config.InvalidError{Problems: problems})
 }
 
 // lookAtPostgres connects in both ways that a pipeline does, and gives what is
@@ -77,17 +77,21 @@ func lookAtPostgres(ctx context.Context, c *config.Config, logger *slog.Logger) 
 	return admin, session.System(), facts, nil
 }
 
-// lookAtLake reads the lake's identity, nil if nobody has set it up.
-func lookAtLake(ctx context.Context, l *lake.Lake) (*lake.Identity, []string) {
+// lookAtLake opens the lake and reads its identity, nil if nobody has set it up.
+func lookAtLake(ctx context.Context, c *config.Config) (*lake.Lake, *lake.Identity, []string) {
+	l, err := openLake(ctx, c)
+	if err != nil {
+		return nil, nil, []string{err.Error()}
+	}
 	if err := l.Check(ctx); err != nil {
-		return nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+		return l, nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
 	}
 	id, err := l.ReadIdentity(ctx)
 	switch {
 	case errors.Is(err, lake.ErrNotFound):
-		return nil, nil
+		return l, nil, nil
 	case err != nil:
-		return nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+		return l, nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
 	}
-	return &id, nil
+	return l, &id, nil
 }

@@ -77,10 +77,6 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 }
 
 func (p *process) run(ctx context.Context) (err error) {
-	lake, err := openLake(ctx, p.cfg)
-	if err != nil {
-		return err
-	}
 	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, p.logger); err != nil {
 		return err
 	}
@@ -89,9 +85,11 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.tracker, err = newTracker(p.cfg, p.sys.environ, p.client, p.health, eager, p.logger); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p.cfg, p.roles, lake, p.tracker, p.logger); ctx.Err() != nil {
+	lake, err := preflight(ctx, p.cfg, p.roles, p.tracker, p.logger)
+	if ctx.Err() != nil {
 		return nil // stopped as asked, before anything began
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 

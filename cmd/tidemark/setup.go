@@ -106,14 +106,8 @@ func (s *setup) lookAtPostgres(ctx context.Context) []string {
 	return problems
 }
 
-func (s *setup) lookAtLake(ctx context.Context) []string {
-	l, err := openLake(ctx, s.cfg)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	s.lake = l
-	id, problems := lookAtLake(ctx, l)
-	s.found.identity = id
+func (s *setup) lookAtLake(ctx context.Context) (problems []string) {
+	s.lake, s.found.identity, problems = lookAtLake(ctx, s.cfg)
 	return problems
 }
 
