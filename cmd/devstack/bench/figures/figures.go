@@ -92,7 +92,7 @@ func digits(v float64) string {
 	case v >= 0.1 || v == 0:
 		return fmt.Sprintf("%.2f", v)
 	}
-	return fmt.Sprintf("%.4f", v)
+	return fmt.Sprintf("%.2g", v)
 }
 
 // Write writes figures as JSON into a file.
