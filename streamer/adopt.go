@@ -79,6 +79,7 @@ func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 	if err != nil {
 		return err
 	}
+	l.furthest.note(ref.Last)
 	h := segment.NewHasher()
 	for {
 		view, reached, beyond, err := l.buf.waitFor(ctx, l.drain, ref.Last, true)

@@ -132,6 +132,7 @@ func (l *life) launch(ctx context.Context, ref segment.Ref, view ring.View, rec 
 		return err
 	}
 	l.follows = ref.Last
+	l.furthest.note(ref.Last)
 	l.flights.add(id, ref)
 	l.log.Debug("segment dispatched", "first", ref.First, "last", ref.Last, "rows", ref.Rows, "bytes", ref.Bytes, "run", rec.RunID, "adopted", !rec.Started)
 	l.goAwait(ctx, id, ref, rec)

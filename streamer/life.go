@@ -42,8 +42,9 @@ type life struct {
 
 	// drain is closed when a graceful stop begins: nothing is read any more,
 	// and what is waiting is dispatched.
-	drain chan struct{}
-	count *counters
+	drain    chan struct{}
+	count    *counters
+	furthest *furthest
 
 	// dial makes a new connection, trying until it streams.
 	dial func(context.Context, lake.Identity, func(string)) (*connection, error)
@@ -110,7 +111,7 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *connection) (*life, error) {
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
-		admin: s.admin, dial: s.connect, count: &s.count,
+		admin: s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest,
 		identity: first.identity, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),
@@ -128,6 +129,9 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	l.follows = rec.Last
 	// The process before may have ended between the record and the report.
 	l.ackSent = rec.Ack
+	if err := l.checkAhead(ctx, rec, first); err != nil {
+		return nil, err
+	}
 	l.use(first)
 	return l, nil
 }

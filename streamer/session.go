@@ -124,7 +124,7 @@ func (s *Streamer) tryConnect(ctx context.Context, id lake.Identity) (_ *connect
 	if c.flushed, err = s.admin.FlushLSN(ctx); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, s.checkKnown(c)
 }
 
 // passing says whether connecting again can help after err.
@@ -218,6 +218,9 @@ func (l *life) reconnect(ctx context.Context) (*connection, error) {
 		// Our record may be out of date: another process may have had the slot
 		// in between. If the lake's is no better, the next life stops.
 		err = newLife("%v", err)
+	} else if last := l.buf.lastReceived(); conn.lacks(last) != "" {
+		// New rows would be taken for repeated ones.
+		err = newLife("rows up to %s were received, but %s", last, conn.lacks(last))
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.session.Close(ctx))

@@ -13,11 +13,12 @@ import (
 
 // Streamer runs one pipeline's ordered path. Make it with New, run it once.
 type Streamer struct {
-	cfg   Config
-	deps  Deps
-	admin *replication.Admin
-	shelf *shelf
-	count counters
+	cfg      Config
+	deps     Deps
+	admin    *replication.Admin
+	shelf    *shelf
+	count    counters
+	furthest furthest
 
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two
