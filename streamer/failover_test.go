@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -31,11 +32,16 @@ func (w *world) conninfo() string {
 
 // coldCopy stops the world's server for a moment and starts a copy of it as a
 // standby of primary, or, if that is empty, as a server in its own right.
-func (w *world) coldCopy(primary string) *copied {
+func (w *world) coldCopy(primary string, settings ...string) *copied {
 	w.t.Helper()
 	w.must(w.pg.Stop(pgtest.Fast))
-	c := &copied{w: w, pg: pgtest.New(w.t, pgtest.Options{Version: w.pg.Version(), From: w.pg.Data(), StandbyOf: primary,
-		Settings: map[string]string{"wal_retrieve_retry_interval": "100ms"}})}
+	opt := pgtest.Options{Version: w.pg.Version(), From: w.pg.Data(), StandbyOf: primary,
+		Settings: map[string]string{"wal_retrieve_retry_interval": "100ms"}}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		opt.Settings[name] = value
+	}
+	c := &copied{w: w, pg: pgtest.New(w.t, opt)}
 	w.must(w.pg.Resume(w.t.Context()))
 	w.connect()
 	c.db = c.connect()
@@ -185,9 +191,10 @@ func TestAfterAFailoverRowsKeepTheirPositions(t *testing.T) {
 	standby.insert(2) // one segment, were it not for the timeline
 	standby.takeOver()
 	w.temporal.hold(func(segment.Ref) bool { return false })
-	w.start()
+	s = w.start()
 	w.insert(12)
 	w.caughtUp()
+	w.must(s.stop())
 	w.checkRows()
 	w.checkTimelines(first, second)
 	w.same(inFlight)
