@@ -14,6 +14,8 @@ import (
 // streamer that goes on, once under one that is started after the failover.
 func TestAnIdleAckBeyondTheSwitchpointPassesNoNewRow(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
+	// How far the stream was received is reported every 500 ms.
+	w.exec("ALTER ROLE postgres SET wal_sender_timeout = '2s'")
 	s := w.start()
 	w.insert(5)
 	w.caughtUp()
