@@ -53,9 +53,14 @@ func TestASyncedSlotSurvivesAFailoverOnceItIsComplete(t *testing.T) {
 	}
 	w.must(early.pg.Stop(pgtest.Immediate))
 
+	s := w.start()
+	facts, err = s.admin.Inspect(t.Context())
+	w.must(err)
+	if said := fmt.Sprint(replication.Warnings(facts)); !strings.Contains(said, "synchronized_standby_slots is empty") {
+		t.Errorf("nothing warns that the standby may be behind the lake: %s", said)
+	}
 	w.must(w.pg.Set(map[string]string{"synchronized_standby_slots": "late"}))
 	w.must(w.pg.Reload())
-	s := w.start()
 	w.insert(5)
 	w.caughtUp()
 	late.synchronize()
