@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench bench-go lint fmt clean
+.PHONY: help build test test-product test-e2e demo bench bench-go lint check-rules fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ lint: ## golangci-lint, which has to be installed, over both modules
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is missing: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0"; exit 1; }
 	golangci-lint run ./...
 	cd cmd/devstack && golangci-lint run --config ../../.golangci.yml ./...
+
+check-rules: ## the alert rules, with promtool, which has to be installed
+	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (on Debian: apt-get install prometheus)"; exit 1; }
+	promtool check rules deploy/prometheus/*.rules.yml
 
 fmt: ## gofmt over both modules
 	@gofmt -l -w $$(git ls-files '*.go')

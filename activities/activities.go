@@ -25,6 +25,8 @@ type Activities struct {
 	// ReadBack, if set, is asked for unchanged TOASTed values that a segment does
 	// not have, and says so in the row.
 	ReadBack ReadBack
+	// Observer, if set, is told what the attempts do.
+	Observer Observer
 	// Logger is required.
 	Logger *slog.Logger
 	// HeartbeatEvery is the pause between two heartbeats, and before the first:
@@ -56,6 +58,7 @@ func (a *Activities) Upload(ctx context.Context, in UploadInput) (UploadResult, 
 	t := a.begin(ctx, "upload", in)
 	defer t.end()
 	out, err := t.upload(ctx)
+	t.observer.Attempted(t.action, string(classOf(ctx, err)))
 	return out, toTemporal(ctx, t.action, in.Ref, err)
 }
 
@@ -66,6 +69,7 @@ func (a *Activities) Quarantine(ctx context.Context, in QuarantineInput) (Upload
 	t := a.begin(ctx, "quarantine", in)
 	defer t.end()
 	out, err := t.quarantine(ctx)
+	t.observer.Attempted(t.action, string(classOf(ctx, err)))
 	return out, toTemporal(ctx, t.action, in.Ref, err)
 }
 
@@ -110,7 +114,7 @@ func (t *attempt) upload(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, storeError("store the object", err)
 	}
-	return resultOf(object, false), nil
+	return t.stored(object, false), nil
 }
 
 func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
@@ -129,7 +133,15 @@ func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, storeError("store the raw messages", err)
 	}
-	return resultOf(object, true), nil
+	return t.stored(object, true), nil
+}
+
+// stored is the result of an attempt that the lake has taken an object from.
+func (t *attempt) stored(object lake.Object, quarantined bool) UploadResult {
+	if !object.Existed {
+		t.observer.Stored(object.Rows, object.Bytes, quarantined)
+	}
+	return resultOf(object, quarantined)
 }
 
 // look looks for what an earlier attempt may have stored: the object, or the raw

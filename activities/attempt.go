@@ -20,10 +20,13 @@ type attempt struct {
 	source    sourceFunc
 	encode    encoder
 	encodeRaw encoder
+	observer  Observer
 	log       *slog.Logger
 
 	mu       sync.Mutex
 	progress Progress // guarded by mu
+	// stepping is only touched by the attempt itself.
+	stepping stepping
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -34,8 +37,9 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	t := &attempt{
 		in: in, action: action, number: info.Attempt,
 		lake: a.Lake, source: a.Source, encode: a.rows, encodeRaw: a.raw,
-		log:  a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
-		stop: make(chan struct{}),
+		observer: a.observed(),
+		log:      a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
+		stop:     make(chan struct{}),
 	}
 	every := a.HeartbeatEvery
 	if every <= 0 {
@@ -51,6 +55,7 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 
 // end stops the heartbeats and waits for them.
 func (t *attempt) end() {
+	t.stepping.move(t.observer, "", time.Now())
 	close(t.stop)
 	t.stopped.Wait()
 }
@@ -80,6 +85,7 @@ func (t *attempt) beat(ctx context.Context, every time.Duration) {
 
 // enter notes for the next heartbeat what is being done.
 func (t *attempt) enter(step Step, rows, bytes int64) {
+	t.stepping.move(t.observer, step, time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.progress = Progress{Step: step, Rows: rows, Bytes: bytes}

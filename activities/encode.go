@@ -43,6 +43,11 @@ func (a *Activities) rows(ctx context.Context, ref segment.Ref, batches [][]chan
 		return nil, encodeError(err)
 	}
 	a.writers.Put(w)
+	var decoded operations
+	for _, batch := range batches {
+		decoded.add(batch)
+	}
+	decoded.tell(a.observed())
 	return out.Bytes(), nil
 }
 

@@ -46,6 +46,16 @@ const (
 	BadReference     Class = "BadReference"
 )
 
+// Classes lists them all.
+func Classes() []Class {
+	return []Class{
+		RowsNotYet, RowsGone, RowsUnknown, RowsDiffer, FetchFailed, EncodeFailed, ReadBackFailed,
+		StoreThrottled, StoreUnavailable, StoreUnreachable, StoreDenied, StoreMissingBucket, StoreMisconfigured, StoreFull, StoreFailed,
+		AttemptStopped, WorkerTooOld,
+		MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference,
+	}
+}
+
 // Permanent says whether an error of this class is not retried.
 func (c Class) Permanent() bool {
 	switch c {

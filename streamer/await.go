@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
@@ -9,6 +10,7 @@ import (
 
 // goAwait follows one dispatched segment to its end on a goroutine of the life.
 func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, rec segment.Record) {
+	committed, known := l.shelf.committed(ref.First)
 	l.group.Go(func() error {
 		defer l.release()
 		defer l.shelf.drop(ref.First)
@@ -17,6 +19,9 @@ func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, 
 			return err
 		}
 		l.buf.finish(id)
+		if known {
+			l.observer.InLake(ref.Rows, max(0, time.Since(committed.UTC())))
+		}
 		return nil
 	})
 }

@@ -29,6 +29,8 @@ func (s signal) raise() {
 type buffer struct {
 	mu   sync.Mutex
 	ring *ring.Ring
+	// received counts what was added.
+	received tally
 	// watching is set while the dispatcher waits for particular changes (an
 	// adopted boundary), so that it is woken for every one.
 	watching bool
@@ -72,6 +74,7 @@ func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Chang
 	if !added {
 		return nil
 	}
+	b.received.add(c)
 	if b.watching || b.ring.Filled() {
 		b.ready.raise()
 	}
@@ -134,10 +137,10 @@ func (b *buffer) ack() ring.Ack {
 	return b.ring.Ack()
 }
 
-func (b *buffer) stats() ring.Stats {
+func (b *buffer) stats() (ring.Stats, tally) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ring.Stats()
+	return b.ring.Stats(), b.received
 }
 
 func (b *buffer) lastReceived() change.Position {

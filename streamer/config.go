@@ -61,11 +61,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Deps are what a Streamer works with. All are required.
+// Deps are what a Streamer works with. All but Observer are required.
 type Deps struct {
-	Tracker Tracker
-	Lake    Lake
-	Logger  *slog.Logger
+	Tracker  Tracker
+	Lake     Lake
+	Logger   *slog.Logger
+	Observer Observer
 }
 
 // Tracker is the durable record of segments: Temporal. Its methods retry what

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
 // ownedFor is how long after the slot was last seen to be ours segments may be
@@ -24,6 +26,8 @@ type guard struct {
 
 	mu   sync.Mutex
 	seen time.Time
+	// slot is how the slot was seen last; nil before.
+	slot *replication.SlotInfo
 	// changed is closed and replaced at each confirmation.
 	changed chan struct{}
 }
@@ -68,8 +72,17 @@ func (g *guard) wait(ctx context.Context, within time.Duration) error {
 	}
 }
 
-func (g *guard) lastSeen() time.Time {
+// note keeps how the slot was seen, whoever has it.
+func (g *guard) note(slot replication.SlotInfo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.seen
+	g.slot = &slot
+}
+
+// lastSeen is when the slot was last seen to be ours, and how it was seen last;
+// nil before it was.
+func (g *guard) lastSeen() (time.Time, *replication.SlotInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen, g.slot
 }

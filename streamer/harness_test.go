@@ -35,6 +35,7 @@ type world struct {
 	store    *lake.Memory
 	temporal *fakeTemporal
 	tracker  Tracker // what streamers are given: temporal
+	observer Observer
 	cfg      Config
 	rows     int // inserted so far
 	streams  atomic.Int64
@@ -199,7 +200,7 @@ func (w *world) start(change ...func(*Config)) *process {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: level}))
-	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: w.lake, Logger: log})
+	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: w.lake, Logger: log, Observer: w.observer})
 	if err != nil {
 		w.t.Fatal(err)
 	}

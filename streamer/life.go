@@ -44,6 +44,7 @@ type life struct {
 	// and what is waiting is dispatched.
 	drain    chan struct{}
 	count    *counters
+	observer Observer
 	furthest *furthest
 
 	// dial makes a new connection, trying until it streams.
@@ -111,7 +112,8 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *connection) (*life, error) {
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
-		admin: s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest,
+		observer: s.deps.Observer,
+		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest,
 		identity: first.identity, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),

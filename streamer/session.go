@@ -77,7 +77,7 @@ func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(stri
 		}
 		switch {
 		case errors.Is(err, replication.ErrSlotInUse):
-			note("standby: another process streams from the slot")
+			note(noteStandby)
 			if !standing {
 				s.deps.Logger.Info("standing by: another process streams from the slot", "slot", s.cfg.Replication.Slot)
 			}
@@ -197,12 +197,14 @@ func (l *life) stream(ctx context.Context) error {
 			return err
 		}
 		// ErrClosed: watch has let a server go that shuts down.
+		cause := causeOf(err)
 		l.log.Warn("the replication connection ended; connecting again", "error", err)
 		l.setTrouble(err.Error())
 		if conn, err = l.reconnect(ctx); err != nil {
 			return err
 		}
 		l.count.reconnects.Add(1)
+		l.observer.Reconnected(cause)
 		l.log.Info("streaming again", "confirmed_flush", conn.slot.ConfirmedFlush)
 	}
 }
@@ -293,7 +295,11 @@ func (l *life) watch(ctx context.Context) error {
 func (l *life) look(ctx context.Context, conn *connection) {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	pid, err := l.admin.SlotOwner(ctx, l.cfg.Replication.Slot)
+	slot, err := l.admin.Slot(ctx)
+	pid := slot.ActivePID
+	if err == nil {
+		l.guard.note(slot)
+	}
 	switch {
 	case err == nil && pid == conn.session.PID():
 		l.guard.confirm()

@@ -45,6 +45,20 @@ func (s *shelf) put(ref segment.Ref, v ring.View) {
 	s.held[ref.First] = shelved{ticket: ref.Ticket(), view: v}
 }
 
+// committed is when the first change of a segment on the shelf was committed, by
+// the server's clock.
+func (s *shelf) committed(first change.Position) (change.Time, bool) {
+	s.mu.Lock()
+	v := s.held[first].view
+	s.mu.Unlock()
+	for chunk := range v.Chunks() {
+		if len(chunk) > 0 {
+			return chunk[0].CommitTime, true
+		}
+	}
+	return 0, false
+}
+
 func (s *shelf) drop(first change.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,14 +4,17 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/streamer/replication"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
 
 // Status is a snapshot of a Streamer, for people, metrics and health checks.
 type Status struct {
 	Pipeline string `json:"pipeline"`
-	// State is "streaming", or says in words what is being waited for.
+	// State is "streaming", or says in words what is being waited for; Phase is
+	// the same in one of a few words.
 	State string `json:"state"`
+	Phase Phase  `json:"phase"`
 	// Connected says whether a replication connection streams.
 	Connected bool `json:"connected"`
 	// Timeline is the server's; zero before the first connection.
@@ -31,31 +34,82 @@ type Status struct {
 	// Adopted and Reconnects count since the process began.
 	Adopted    int64 `json:"adopted"`
 	Reconnects int64 `json:"reconnects"`
-	// SlotSeen is when the slot was last seen to be ours.
-	SlotSeen time.Time `json:"slot_seen"`
+	// SlotSeen is when the slot was last seen to be ours, Slot how it was seen
+	// last, a few seconds ago while Postgres answers; nil before.
+	SlotSeen time.Time             `json:"slot_seen"`
+	Slot     *replication.SlotInfo `json:"slot"`
+	// Reported is when the last status update was sent on the present connection;
+	// zero while there is none.
+	Reported time.Time `json:"reported"`
+	// ReceivedChanges, by operation, and ReceivedBytes count what went into the
+	// ring since the process began, without what was repeated to it. Bytes are
+	// those of raw messages.
+	ReceivedChanges map[string]int64 `json:"received_changes"`
+	ReceivedBytes   int64            `json:"received_bytes"`
+}
+
+// Phase is what a Streamer is doing.
+type Phase string
+
+// The phases. Every one but Streaming means that nothing is received.
+const (
+	Connecting Phase = "connecting"
+	Streaming  Phase = "streaming"
+	Standby    Phase = "standby"
+	Stopped    Phase = "stopped"
+)
+
+// Phases lists them all.
+func Phases() []Phase { return []Phase{Connecting, Streaming, Standby, Stopped} }
+
+// What setLife and setTrouble are told for two of the phases.
+const (
+	noteStandby = "standby: another process streams from the slot"
+	noteStopped = "stopped"
+)
+
+func phaseOf(connected bool, state string) Phase {
+	switch {
+	case connected:
+		return Streaming
+	case state == noteStandby:
+		return Standby
+	case state == noteStopped:
+		return Stopped
+	}
+	return Connecting
 }
 
 // Status takes a snapshot. Safe for concurrent use.
 func (s *Streamer) Status() Status {
 	s.mu.Lock()
-	l, note := s.life, s.note
+	l, received := s.life, s.before
+	st := Status{Pipeline: s.cfg.Pipeline, State: s.note, InFlight: []Flight{}, Adopted: s.count.adopted.Load(), Reconnects: s.count.reconnects.Load()}
 	s.mu.Unlock()
-	st := Status{Pipeline: s.cfg.Pipeline, State: note, InFlight: []Flight{}, Adopted: s.count.adopted.Load(), Reconnects: s.count.reconnects.Load()}
-	if l == nil {
-		return st
+	if l != nil {
+		received.addAll(l.fill(&st))
 	}
+	st.Phase = phaseOf(st.Connected, st.State)
+	st.ReceivedChanges, st.ReceivedBytes = received.byOperation(), received.bytes
+	return st
+}
+
+// fill adds what the life knows to st, and gives what it has received.
+func (l *life) fill(st *Status) (received tally) {
 	rec := l.keeper.recorded()
 	st.Timeline = l.timeline
-	st.Ring = l.buf.stats()
+	st.Ring, received = l.buf.stats()
 	st.Received = l.buf.lastReceived()
 	st.AckRecorded, st.Last, st.RecordedAt = rec.Ack, rec.Last, rec.At
 	st.InFlight = l.flights.list()
-	st.SlotSeen = l.guard.lastSeen()
+	st.SlotSeen, st.Slot = l.guard.lastSeen()
 	l.mu.Lock()
-	st.Connected = l.conn != nil
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		st.Connected, st.Reported = true, l.conn.session.Reported()
+	}
 	if l.trouble != "" {
 		st.State = l.trouble
 	}
-	l.mu.Unlock()
-	return st
+	return received
 }

@@ -23,6 +23,8 @@ type Streamer struct {
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two
 	note string
+	// before counts what earlier lives have received.
+	before tally
 }
 
 // New checks cfg and makes a Streamer. Nothing is contacted.
@@ -32,6 +34,9 @@ func New(cfg Config, deps Deps) (*Streamer, error) {
 		return nil, errors.New("streamer: Config.Pipeline is empty")
 	case deps.Tracker == nil || deps.Lake == nil || deps.Logger == nil:
 		return nil, errors.New("streamer: Deps is incomplete")
+	}
+	if deps.Observer == nil {
+		deps.Observer = unobserved{}
 	}
 	admin, err := replication.NewAdmin(cfg.Replication, deps.Logger)
 	if err != nil {
@@ -61,9 +66,10 @@ func (s *Streamer) Run(ctx context.Context, at segment.Location) error {
 	}
 	for {
 		err := s.live(ctx, at)
-		s.setLife(nil, "stopped")
+		s.setLife(nil, noteStopped)
 		switch {
 		case errors.Is(err, errNewLife) && ctx.Err() == nil:
+			s.deps.Observer.Reconnected(causeNewLife)
 			s.deps.Logger.Warn("starting over from the lake's record", "reason", err)
 			if sleep(ctx, firstBackoff) != nil {
 				return nil
@@ -86,5 +92,9 @@ type counters struct {
 func (s *Streamer) setLife(l *life, note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.life != nil && s.life != l {
+		_, received := s.life.buf.stats()
+		s.before.addAll(received)
+	}
 	s.life, s.note = l, note
 }

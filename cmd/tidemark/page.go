@@ -71,26 +71,3 @@ func (p *process) status() pageStatus {
 	}
 	return s
 }
-
-// reading gives the streamer's status in numbers.
-func (p *process) reading() ops.Reading {
-	st := p.streamer.Status()
-	r := st.Ring
-	return ops.Reading{
-		Connected: st.Connected,
-		Changes: map[string]int64{
-			"dispatched": int64(r.Dispatched.Changes), "waiting": int64(r.Waiting.Changes),
-		},
-		Bytes: map[string]int64{
-			"dispatched": r.Dispatched.Bytes, "waiting": r.Waiting.Bytes, "free": r.Free.Bytes,
-		},
-		Segments: map[string]int64{
-			"running": int64(r.Segments - r.FinishedSegments), "finished": int64(r.FinishedSegments),
-		},
-		Ack:         st.AckRecorded,
-		Received:    st.Received.LSN,
-		FeedbackAge: -1,
-		Reconnects:  st.Reconnects,
-		Adopted:     st.Adopted,
-	}
-}

@@ -77,7 +77,7 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 }
 
 func (p *process) run(ctx context.Context) (err error) {
-	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, p.logger); err != nil {
+	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, sdkMetrics{library: ops.NewLibrary(p.metrics)}, p.logger); err != nil {
 		return err
 	}
 	defer p.client.Close()
@@ -97,7 +97,10 @@ func (p *process) run(ctx context.Context) (err error) {
 	at := segment.Location{Instance: p.instance}
 	var streaming service
 	if p.roles.streamer {
-		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{Tracker: p.tracker, Lake: lake, Logger: p.logger})
+		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{
+			Tracker: p.tracker, Lake: lake, Logger: p.logger,
+			Observer: ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes()),
+		})
 		if err != nil {
 			return refused(err)
 		}
@@ -109,7 +112,7 @@ func (p *process) run(ctx context.Context) (err error) {
 		at.Address = data.Address()
 		services = append(services, service{name: "the data plane", run: data.Run})
 		streaming = service{name: "the streamer", run: func(ctx context.Context) error { return p.streamer.Run(ctx, at) }}
-		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, p.reading))
+		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, func() ops.Reading { return readingOf(p.streamer.Status(), time.Now()) }))
 	}
 	if p.roles.worker {
 		data, err := flight.NewClient(dataClientConfig(p.cfg), p.logger)
@@ -125,6 +128,7 @@ func (p *process) run(ctx context.Context) (err error) {
 				return data.Source(loc)
 			},
 			Lake: lake, Logger: p.logger,
+			Observer: ops.NewWorkerObserver(p.metrics, p.cfg.Pipeline, classNames()),
 		}
 		if p.cfg.Worker.Toast == "lookup" {
 			database, err := replicationConfig(p.cfg).Ordinary()

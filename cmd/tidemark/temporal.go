@@ -71,12 +71,13 @@ func fillTemporal(c *config.Config, environ []string) error {
 
 // lazyTemporal makes a client that connects when it is first used, so that a
 // process can start while Temporal is down.
-func lazyTemporal(c *config.Config, environ []string, logger *slog.Logger) (client.Client, error) {
+func lazyTemporal(c *config.Config, environ []string, metrics client.MetricsHandler, logger *slog.Logger) (client.Client, error) {
 	opts, _, err := temporalOptions(c, environ)
 	if err != nil {
 		return nil, refused(err)
 	}
 	opts.Logger = worker.ClientLogger(calm(logger))
+	opts.MetricsHandler = metrics
 	tc, err := client.NewLazyClient(opts)
 	if err != nil {
 		return nil, fmt.Errorf("make a Temporal client for %s: %w", opts.HostPort, err)

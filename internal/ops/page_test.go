@@ -101,13 +101,7 @@ func TestStatusThatCannotBeEncodedIsAnError(t *testing.T) {
 }
 
 func TestMetricsFollowTheReadings(t *testing.T) {
-	reading := Reading{
-		Connected: true, Ack: 0x10, Received: 0x20, FeedbackAge: 1500 * time.Millisecond, Reconnects: 2, Adopted: 3,
-		Bytes: map[string]int64{"waiting": 7}, Changes: map[string]int64{"waiting": 1}, Segments: map[string]int64{"running": 4},
-	}
-	reg := NewRegistry("v1.2.3")
-	reg.MustRegister(NewStreamerCollector("orders", func() Reading { return reading }))
-	url := start(t, Page{Metrics: reg})
+	url := start(t, Page{Metrics: everything()})
 	_, body := get(t, url+"/metrics")
 	for _, want := range []string{
 		`tidemark_build_info{version="v1.2.3"} 1`,
@@ -117,7 +111,23 @@ func TestMetricsFollowTheReadings(t *testing.T) {
 		`tidemark_ack_lsn{pipeline="orders"} 16`,
 		`tidemark_received_lsn{pipeline="orders"} 32`,
 		`tidemark_feedback_age_seconds{pipeline="orders"} 1.5`,
-		`tidemark_reconnects_total{pipeline="orders"} 2`,
+		`tidemark_session_state{pipeline="orders",state="streaming"} 1`,
+		`tidemark_session_state{pipeline="orders",state="standby"} 0`,
+		`tidemark_changes_received_total{operation="insert",pipeline="orders"} 9`,
+		`tidemark_oldest_waiting_age_seconds{pipeline="orders"} 2`,
+		`tidemark_slot_safe_wal_bytes{pipeline="orders"} 12`,
+		`tidemark_slot_retained_wal_bytes{pipeline="orders"} 11`,
+		`tidemark_reconnects_total{cause="connection_lost",pipeline="orders"} 1`,
+		`tidemark_reconnects_total{cause="slot_in_use",pipeline="orders"} 0`,
+		`tidemark_upload_failures_total{action="quarantine",class="StoreDenied",pipeline="orders"} 0`,
+		`tidemark_commit_to_lake_seconds_sum{pipeline="orders"} 3`,
+		`tidemark_upload_attempts_total{action="upload",pipeline="orders"} 2`,
+		`tidemark_upload_failures_total{action="upload",class="StoreThrottled",pipeline="orders"} 1`,
+		`tidemark_upload_step_seconds_count{pipeline="orders",step="encode"} 1`,
+		`tidemark_changes_decoded_total{operation="update",pipeline="orders"} 6`,
+		`tidemark_object_bytes_sum{pipeline="orders"} 2048`,
+		`tidemark_segments_quarantined_total{pipeline="orders"} 1`,
+		`temporal_request_total{activity_type="",cause="",failure_reason="",namespace="",operation="Poll",poller_type="",task_queue="",worker_type="",workflow_type=""} 1`,
 		`tidemark_segments_adopted_total{pipeline="orders"} 3`,
 	} {
 		if !strings.Contains(body, want+"\n") {

@@ -180,6 +180,14 @@ func (s *Session) NoteEnd(end change.LSN) { s.advance(func(f *Feedback) { f.Rece
 // than before is ignored. It may be set before Start.
 func (s *Session) SetAck(lsn change.LSN) { s.advance(func(f *Feedback) { f.Ack(lsn) }) }
 
+// Reported is when the last status update was sent; before the first, when the
+// stream began, and zero before that.
+func (s *Session) Reported() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.feedback.lastAt
+}
+
 // advance changes the feedback and wakes the sender if a report has become due
 // earlier by it.
 func (s *Session) advance(apply func(*Feedback)) {

@@ -270,6 +270,9 @@ func (m *model) stats() Stats {
 		Full: m.full(), Lifted: m.lifted, Over: max(0, all.Bytes-m.cfg.MaxBytes),
 		OpenTransaction: m.open,
 	}
+	if m.cut < len(m.entries) {
+		s.OldestWaiting = m.entries[m.cut].Received
+	}
 	for _, c := range m.entries {
 		s.Largest = max(s.Largest, int64(len(c.Raw)))
 	}

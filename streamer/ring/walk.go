@@ -3,6 +3,8 @@ package ring
 import (
 	"math"
 	"strconv"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
 )
 
 // SegmentID names a dispatched segment within one Ring. The first is 1, and
@@ -92,6 +94,9 @@ type Stats struct {
 	Peak    int64 `json:"peak"`
 	// OpenTransaction says that the last transaction has not ended yet.
 	OpenTransaction bool `json:"open_transaction"`
+	// OldestWaiting is when the first waiting change was received; zero if none
+	// waits.
+	OldestWaiting change.Time `json:"oldest_waiting"`
 }
 
 // Stats takes a picture.
@@ -112,6 +117,9 @@ func (r *Ring) Stats() Stats {
 	}
 	s.Dispatched = r.held
 	s.Dispatched.sub(s.Waiting)
+	if r.cut < r.write {
+		s.OldestWaiting = r.entry(r.cut).Received
+	}
 	if r.cfg.MaxChanges > 0 {
 		s.Free.Changes = max(0, r.cfg.MaxChanges-r.held.Changes)
 	}
