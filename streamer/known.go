@@ -76,7 +76,7 @@ func (l *life) checkAhead(ctx context.Context, rec lake.AckRecord, c *connection
 				continue
 			}
 			if why := c.lacks(e.Last); why != "" {
-				return stop(doLost, "pipeline %s: the lake's object %s goes up to %s, but %s", l.cfg.Pipeline, e.Key, e.Last, why)
+				return stop(doLost, "the lake's object %s goes up to %s, but %s", e.Key, e.Last, why)
 			}
 		}
 	}
