@@ -111,16 +111,16 @@ func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 }
 
 func differs(ref segment.Ref, how string) error {
-	return stop(doDiffers, "pipeline %s: segment %s to %s is recorded with %d rows and digest %s, but the stream that Postgres sends now %s",
-		ref.Pipeline, ref.First, ref.Last, ref.Rows, ref.Digest, how)
+	return stop(doDiffers, "segment %s to %s is recorded with %d rows and digest %s, but the stream that Postgres sends now %s",
+		ref.First, ref.Last, ref.Rows, ref.Digest, how)
 }
 
 // checkBranch stops if the recorded boundary does not lie on the history that
 // this server has: rows went to the lake that the database has lost.
 func (l *life) checkBranch(ctx context.Context, ref segment.Ref) error {
 	if tl := l.history().TimelineOf(ref.Last.LSN); tl != ref.Last.Timeline {
-		return stop(doLost, "pipeline %s: segment %s to %s was recorded on timeline %d, but on this server LSN %s belongs to timeline %d",
-			ref.Pipeline, ref.First, ref.Last, ref.Last.Timeline, ref.Last.LSN, tl)
+		return stop(doLost, "segment %s to %s was recorded on timeline %d, but on this server LSN %s belongs to timeline %d",
+			ref.First, ref.Last, ref.Last.Timeline, ref.Last.LSN, tl)
 	}
 	if ref.Last.LSN < l.horizon() {
 		return nil
@@ -130,8 +130,8 @@ func (l *life) checkBranch(ctx context.Context, ref segment.Ref) error {
 		return err
 	}
 	if ref.Last.LSN >= flushed {
-		return stop(doLost, "pipeline %s: segment %s to %s is recorded, but this server's WAL ends at %s",
-			ref.Pipeline, ref.First, ref.Last, flushed)
+		return stop(doLost, "segment %s to %s is recorded, but this server's WAL ends at %s",
+			ref.First, ref.Last, flushed)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 		return false, &lakeError{err}
 	}
 	if e, ok := day.Across(own.First); ok {
-		return false, stop(doOverlap, "pipeline %s: the lake's object %s lies across position %s, where the next segment begins", own.Pipeline, e.Key, own.First)
+		return false, stop(doOverlap, "the lake's object %s lies across position %s, where the next segment begins", e.Key, own.First)
 	}
 	e, ok := day.At(own.First)
 	if !ok {
@@ -170,7 +170,7 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 	}
 	m, err := l.lake.ReadMetadata(ctx, e.Key)
 	if errors.Is(err, lake.ErrUnreadable) {
-		return false, stop(doDamaged, "pipeline %s: the lake's object %s begins where the next segment does: %v", own.Pipeline, e.Key, err)
+		return false, stop(doDamaged, "the lake's object %s begins where the next segment does: %v", e.Key, err)
 	}
 	if err != nil {
 		return false, &lakeError{err}
@@ -178,8 +178,8 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 	ref := own
 	ref.Last, ref.Follows, ref.Rows, ref.Digest = m.Last, m.Follows, m.Rows, m.Digest
 	if m.Pipeline != own.Pipeline || m.SystemID != own.SystemID || m.First != own.First || m.Follows != own.Follows {
-		return false, stop(doOverlap, "pipeline %s: the lake's object %s is of pipeline %s, system %s, and follows %s; here the segment would follow %s",
-			own.Pipeline, e.Key, m.Pipeline, m.SystemID, m.Follows, own.Follows)
+		return false, stop(doOverlap, "the lake's object %s is of pipeline %s, system %s, and follows %s; here the segment would follow %s",
+			e.Key, m.Pipeline, m.SystemID, m.Follows, own.Follows)
 	}
 	if err := l.checkBranch(ctx, ref); err != nil {
 		return false, err
