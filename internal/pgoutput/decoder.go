@@ -111,19 +111,17 @@ func (d *Decoder) decode(r *Row, c *change.Change) (err error) {
 	}
 	r.plan = d.planOf(c.Relation)
 	cur := cursor{rest: c.Raw[1:]}
-	switch {
-	case c.Raw[0] == 'T' && c.Operation == change.Truncate:
+	err = checkType(c)
+	if err == nil && c.Operation == change.Truncate {
 		return nil
-	case c.Raw[0] == 'I' && c.Operation == change.Insert,
-		c.Raw[0] == 'U' && c.Operation == change.Update,
-		c.Raw[0] == 'D' && c.Operation == change.Delete:
-	default:
-		return malformed("a message of type %q is no %s", c.Raw[0], c.Operation)
 	}
-	if oid := cur.uint32(); oid != c.Relation.OID {
-		return malformed("it is of table %d, not of %s, which is %d", oid, c.Relation.QualifiedName(), c.Relation.OID)
+	if err == nil {
+		if oid := cur.uint32(); oid != c.Relation.OID {
+			return malformed("it is of table %d, not of %s, which is %d", oid, c.Relation.QualifiedName(), c.Relation.OID)
+		}
+		err = r.tuples(&cur, c.Operation)
 	}
-	if err := r.tuples(&cur, c.Operation); err != nil {
+	if err != nil {
 		return fmt.Errorf("table %s: %w", c.Relation.QualifiedName(), err)
 	}
 	return nil

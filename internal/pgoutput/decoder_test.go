@@ -164,6 +164,9 @@ func TestWhatDoesNotFitItsRelationIsMalformed(t *testing.T) {
 			if !strings.Contains(err.Error(), at.String()) {
 				t.Errorf("error %v does not name the position", err)
 			}
+			if c.rel != nil && len(c.raw) > 0 && !strings.Contains(err.Error(), "public.t") {
+				t.Errorf("error %v does not name the table", err)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package rowfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -75,8 +76,8 @@ func (w *Writer) Reset(out io.Writer, opts Options) error {
 // Write adds changes in stream order, all of one segment. They and their Raw stay
 // as they are until the file is done: an unchanged TOASTed value is looked for in
 // the changes before it. A change that cannot be decoded is
-// pgoutput.ErrMalformed, one that does not fit into Parquet ErrTooLarge. After
-// any error the file is lost, and Write and Close go on returning it.
+// pgoutput.ErrMalformed, one that does not fit into Parquet ErrTooLarge; both
+// show the beginning of its message, see pgoutput.Excerpt. After any error the file is lost, and Write and Close go on returning it.
 func (w *Writer) Write(changes []change.Change) error {
 	if w.sheet.err == nil {
 		w.decoder.Follow(changes)
@@ -86,6 +87,9 @@ func (w *Writer) Write(changes []change.Change) error {
 			return w.sheet.err
 		}
 		if err := w.write(&changes[i]); err != nil {
+			if errors.Is(err, pgoutput.ErrMalformed) || errors.Is(err, ErrTooLarge) {
+				err = fmt.Errorf("%w (%s)", err, pgoutput.Excerpt(changes[i].Raw))
+			}
 			return w.sheet.fail(err)
 		}
 	}

@@ -293,6 +293,38 @@ func TestAFailedFileCannotBeClosed(t *testing.T) {
 	}
 }
 
+// What an operator sees of a message that no decoder understands: where it
+// stands, and a bounded piece of it.
+func TestAnErrorShowsTheBeginningOfTheMessageAndNoMore(t *testing.T) {
+	short, long := sample(), sample()
+	short[3].Raw = short[3].Raw[:9]
+	long[3].Raw = append(slices.Clone(short[3].Raw), bytes.Repeat([]byte("secret"), 100)...)
+	for _, c := range []struct {
+		name    string
+		changes []change.Change
+		says    string
+	}{
+		{"short", short, fmt.Sprintf("the message has 9 bytes, in hex %x)", short[3].Raw)},
+		{"long", long, fmt.Sprintf("the message has 609 bytes, the first 64 in hex %x)", long[3].Raw[:64])},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := NewWriter(io.Discard, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = w.Write(c.changes)
+			for _, want := range []string{c.says, "table " + c.changes[3].Relation.QualifiedName(), c.changes[3].Position.String()} {
+				if !strings.Contains(fmt.Sprint(err), want) {
+					t.Errorf("error %v lacks %q", err, want)
+				}
+			}
+			if strings.Contains(fmt.Sprint(err), "secret") {
+				t.Errorf("error %v shows text of the row", err)
+			}
+		})
+	}
+}
+
 // failing fails once n bytes have been written, and must not be closed.
 type failing struct {
 	t *testing.T

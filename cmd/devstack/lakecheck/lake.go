@@ -55,6 +55,35 @@ func (l *Lake) Quarantined() ([]string, error) {
 	return filepath.Glob(filepath.Join(l.folder, "_quarantine", "*", "*", "*", "*.parquet"))
 }
 
+// QuarantinedMessages are the raw messages in quarantine, in stream order.
+func (l *Lake) QuarantinedMessages(ctx context.Context) ([][]byte, error) {
+	const what = "read the messages in quarantine"
+	files, err := l.Quarantined()
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	for i, f := range files {
+		files[i] = quote(f)
+	}
+	rows, err := l.db.QueryContext(ctx, fmt.Sprintf("select message from read_parquet([%s]) order by position", strings.Join(files, ", ")))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	defer rows.Close()
+	var messages [][]byte
+	for rows.Next() {
+		var m []byte
+		if err := rows.Scan(&m); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		messages = append(messages, m)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return messages, nil
+}
+
 // source is the lake's rows as a relation for a FROM clause: the columns of the
 // files and, from their names, timeline and day (YYYY/MM/DD). Empty when there
 // are no files, which DuckDB takes for a mistake.
