@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bound is how long a test waits for something that must happen.
-const bound = 30 * time.Second
+const bound = 2 * time.Minute
 
 // world is a database, a lake and a Temporal that outlive streamers.
 type world struct {
