@@ -223,6 +223,21 @@ func (f *File) List(ctx context.Context, prefix, after string) iter.Seq2[Info, e
 	}
 }
 
+// Remove is Store's. The folders above the object stay.
+func (f *File) Remove(ctx context.Context, key string) error {
+	err := checkKey(key)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = os.Remove(f.path(key))
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return f.fail("remove", key, err)
+}
+
 func (f *File) path(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
 
 // fail makes a system error one of the package's.

@@ -102,8 +102,19 @@ func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[Info,
 	}
 }
 
-// Delete removes an object, which no Store offers since nothing in Tidemark
-// deletes: it is how tests damage a lake.
+// Remove is Store's.
+func (m *Memory) Remove(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return m.fail("remove", key, Misconfigured, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return m.fail("remove", key, Canceled, err)
+	}
+	m.Delete(key)
+	return nil
+}
+
+// Delete is Remove for tests that damage a lake.
 func (m *Memory) Delete(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -220,6 +220,23 @@ func (s *S3) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 	}
 }
 
+// Remove is Store's.
+func (s *S3) Remove(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return s.fail(ctx, "remove", key, err)
+	}
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{
+		Bucket: aws.String(s.loc.bucket), Key: aws.String(s.key(key)),
+	})
+	if err == nil {
+		return nil
+	}
+	if err = s.fail(ctx, "remove", key, err); errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // key is the whole key of one that is relative to the lake's prefix.
 func (s *S3) key(key string) string {
 	if s.loc.prefix == "" {

@@ -126,6 +126,9 @@ func (f *fakeS3) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		f.objects[key] = body
 		w.Header().Set("ETag", fakeTag(body))
+	case http.MethodDelete:
+		delete(f.objects, key)
+		w.WriteHeader(http.StatusNoContent)
 	case http.MethodGet, http.MethodHead:
 		if !there {
 			s3Error(w, 404, "NoSuchKey")

@@ -157,7 +157,7 @@ func (v *verifier) list(ctx context.Context, do func(Info) error) error {
 // object sorts one object in. The error is one of the store.
 func (v *verifier) object(ctx context.Context, info Info) error {
 	switch {
-	case info.Key == identityKey || info.Key == ackKey:
+	case info.Key == identityKey || info.Key == ackKey || strings.HasPrefix(info.Key, probeFolder):
 		return nil
 	case strings.HasPrefix(info.Key, gapsFolder):
 		return v.gap(ctx, info.Key)

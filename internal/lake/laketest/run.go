@@ -38,6 +38,8 @@ func RunUncontended(t *testing.T, open func(t *testing.T) lake.Store) {
 		{"a listing is in the order of the keys", listOrder},
 		{"a listing goes past a thousand keys", listMany},
 		{"a listing of nothing is empty", listNothing},
+		{"what is removed is gone, and once is enough", remove},
+		{"the probe passes and leaves nothing", probe},
 		{"a key with an empty or hidden name is refused", badKeys},
 		{"a canceled context ends every call", canceled},
 	} {
@@ -240,6 +242,9 @@ func badKeys(t *testing.T, s lake.Store) {
 		if _, err := s.Put(t.Context(), key, []byte("x"), lake.Condition{}); err == nil {
 			t.Errorf("Put takes the key %q", key)
 		}
+		if err := s.Remove(t.Context(), key); err == nil {
+			t.Errorf("Remove takes the key %q", key)
+		}
 	}
 	if got := list(t, s, "", ""); len(got) != 0 {
 		t.Errorf("a refused key is there: %q", got)
@@ -258,13 +263,14 @@ func canceled(t *testing.T, s lake.Store) {
 	for _, err := range s.List(ctx, "", "") {
 		listErr = err
 	}
-	for _, err := range []error{putErr, getErr, rangeErr, headErr, listErr} {
+	removeErr := s.Remove(ctx, "k")
+	for _, err := range []error{putErr, getErr, rangeErr, headErr, listErr, removeErr} {
 		if !errors.Is(err, context.Canceled) || lake.Class(err).Kind != lake.Canceled {
 			t.Errorf("%v (%s), want context.Canceled", err, lake.Class(err).Kind)
 		}
 	}
 	if got := list(t, s, "", ""); !slices.Equal(got, []string{"k"}) {
-		t.Errorf("a canceled Put has left %q", got)
+		t.Errorf("canceled calls have left %q", got)
 	}
 }
 
