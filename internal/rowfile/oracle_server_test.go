@@ -1,4 +1,4 @@
-package pgoutput_test
+package rowfile_test
 
 import (
 	"bytes"
@@ -12,12 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/pgoutput"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
+	"github.com/tidemark-cdc/tidemark/internal/rowfile"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
@@ -151,29 +155,75 @@ type decoded struct {
 	unchanged            []string
 }
 
-// decodeAll decodes the changes as segments of the given size.
+// decodeAll writes the changes as objects of the given number of rows, and gives
+// what stands in these.
 func decodeAll(t *testing.T, changes []change.Change, size int) []decoded {
 	t.Helper()
 	var out []decoded
 	for segment := range slices.Chunk(changes, size) {
-		d := pgoutput.NewDecoder()
-		d.Follow(segment)
-		for i := range segment {
-			c := &segment[i]
-			row, err := d.Decode(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, err := row.AppendBefore(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := row.AppendAfter(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, decoded{c.Relation.Name, string(before), string(after), c.Operation, slices.Clone(row.Unchanged())})
+		var object bytes.Buffer
+		w, err := rowfile.NewWriter(&object, rowfile.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if err := w.Write(segment); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rows := readObject(t, object.Bytes())
+		if len(rows) != len(segment) {
+			t.Fatalf("the object has %d rows of %d", len(rows), len(segment))
+		}
+		for i, row := range rows {
+			row.table = segment[i].Relation.Name
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// readObject reads an object with Arrow; table is left empty.
+func readObject(t *testing.T, object []byte) []decoded {
+	t.Helper()
+	table, err := pqarrow.ReadTable(t.Context(), bytes.NewReader(object), nil, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Release()
+	operations := map[string]change.Operation{}
+	for _, op := range []change.Operation{change.Insert, change.Update, change.Delete, change.Truncate, change.Message} {
+		operations[op.String()] = op
+	}
+	var out []decoded
+	records := array.NewTableReader(table, 0)
+	defer records.Release()
+	for records.Next() {
+		record := records.RecordBatch()
+		texts := func(column string) *array.String {
+			return record.Column(record.Schema().FieldIndices(column)[0]).(*array.String)
+		}
+		before, after, operation := texts("before"), texts("after"), texts("operation")
+		unchanged := record.Column(record.Schema().FieldIndices("unchanged")[0]).(*array.List)
+		names := unchanged.ListValues().(*array.String)
+		for i := range int(record.NumRows()) {
+			row := decoded{op: operations[operation.Value(i)]}
+			if before.IsValid(i) {
+				row.before = strings.Clone(before.Value(i))
+			}
+			if after.IsValid(i) {
+				row.after = strings.Clone(after.Value(i))
+			}
+			from, to := unchanged.ValueOffsets(i)
+			for j := from; j < to; j++ {
+				row.unchanged = append(row.unchanged, strings.Clone(names.Value(int(j))))
+			}
+			out = append(out, row)
+		}
+	}
+	if err := records.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

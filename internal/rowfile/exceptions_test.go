@@ -1,4 +1,4 @@
-package pgoutput_test
+package rowfile_test
 
 import (
 	"os"

@@ -1,4 +1,0 @@
-package pgoutput
-
-// BuiltinElement is for the test that compares it with a server's catalog.
-var BuiltinElement = builtinElement
