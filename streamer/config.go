@@ -19,6 +19,9 @@ type Config struct {
 	Pipeline string
 	// Replication names the server, the slot and the publications.
 	Replication replication.Config
+	// Tables are those that the publications are to have, written as in
+	// replication.Published. None: whatever they have when streaming begins.
+	Tables []string
 	// Ring bounds the ring and the segments.
 	Ring ring.Config
 	// Messages keeps logical messages (pg_logical_emit_message) as rows.
@@ -37,6 +40,9 @@ type Config struct {
 	// remindEvery is how often a run that goes on is told again where the rows
 	// are. Default 5 min; tests set it.
 	remindEvery time.Duration
+	// driftEvery is how often the published tables are looked at. Default 1 min;
+	// tests set it.
+	driftEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -45,6 +51,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.remindEvery == 0 {
 		c.remindEvery = 5 * time.Minute
+	}
+	if c.driftEvery <= 0 {
+		c.driftEvery = time.Minute
 	}
 	switch {
 	case c.ShutdownTimeout == 0:

@@ -46,6 +46,7 @@ type life struct {
 	count    *counters
 	observer Observer
 	furthest *furthest
+	drift    *driftGuard
 
 	// dial makes a new connection, trying until it streams.
 	dial func(context.Context, lake.Identity, func(string)) (*connection, error)
@@ -92,6 +93,7 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 	})
 	group.Go(func() error { return l.keeper.keep(gctx) })
 	group.Go(func() error { return l.watch(gctx) })
+	group.Go(func() error { return l.watchTables(gctx) })
 
 	select {
 	case <-ctx.Done():
@@ -113,7 +115,7 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
 		observer: s.deps.Observer,
-		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest,
+		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift,
 		identity: first.identity, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),

@@ -46,6 +46,10 @@ type Status struct {
 	// those of raw messages.
 	ReceivedChanges map[string]int64 `json:"received_changes"`
 	ReceivedBytes   int64            `json:"received_bytes"`
+	// Drift lists the wanted tables that have left the publication, were dropped
+	// or made anew since the process began, as seen at the last look, which is at
+	// most a minute old while Postgres answers.
+	Drift []Drift `json:"drift"`
 }
 
 // Phase is what a Streamer is doing.
@@ -91,6 +95,7 @@ func (s *Streamer) Status() Status {
 	}
 	st.Phase = phaseOf(st.Connected, st.State)
 	st.ReceivedChanges, st.ReceivedBytes = received.byOperation(), received.bytes
+	st.Drift = s.drift.list()
 	return st
 }
 

@@ -19,6 +19,7 @@ type Streamer struct {
 	shelf    *shelf
 	count    counters
 	furthest furthest
+	drift    driftGuard
 
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two

@@ -176,6 +176,7 @@ func streamerConfig(c *config.Config) streamer.Config {
 	return streamer.Config{
 		Pipeline:    c.Pipeline,
 		Replication: replicationConfig(c),
+		Tables:      c.Postgres.Tables,
 		Ring: ring.Config{
 			MaxBytes:     int64(c.Ring.MaxBytes),
 			SegmentRows:  int(c.Segment.MaxRows),

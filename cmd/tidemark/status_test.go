@@ -38,6 +38,7 @@ func streamingStatus() *streamer.Status {
 	st := &streamer.Status{
 		Pipeline: "shop", State: "streaming", Connected: true, Timeline: 1, Adopted: 2, Reconnects: 1,
 		Received: change.Position{Timeline: 1, LSN: 0x300},
+		Drift:    []streamer.Drift{{Table: "public.orders", Kind: streamer.Unpublished, Since: time.Now().Add(-time.Minute)}},
 		InFlight: []streamer.Flight{{Ref: ref, Since: time.Now().Add(-3 * time.Second)}},
 	}
 	st.Ring.Waiting.Changes, st.Ring.Waiting.Bytes, st.Ring.Free.Bytes = 5, 1<<20, 255<<20
@@ -63,7 +64,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	has(t, "status", out.String(),
 		"pipeline   shop", "read by process 42", "confirmed 0/1FF, 3.0 KiB behind",
 		"begins at 0/100 on timeline 1", "ack 0/1FF",
-		"streaming, timeline 1, 2 adopted, 1 reconnects", "waiting 5 (1.0 MiB), free 255.0 MiB",
+		"streaming, timeline 1, 2 adopted, 1 reconnects", "drift      public.orders is not published, seen 1m0s ago", "waiting 5 (1.0 MiB), free 255.0 MiB",
 		"1 segments", "00000001-0000000000000200-0000000000, 7 rows, 2.0 KiB, for 3s; holds the ack")
 
 	text, err := json.Marshal(r)
@@ -71,7 +72,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back statusReport
-	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF {
+	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF || len(back.Process.Streamer.Drift) != 1 {
 		t.Errorf("JSON does not read back: %v, %s", err, text)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/tidemark-cdc/tidemark/streamer"
 )
 
-// maxShown is how many segments in flight are shown one by one.
+// maxShown is how many segments in flight, and tables that have changed, are
+// shown one by one.
 const maxShown = 10
 
 // writeText prints the report for people.
@@ -59,6 +60,13 @@ func writeStreamer(line func(what, format string, args ...any), s *streamer.Stat
 	line("streamer", "%s, timeline %d, %d adopted, %d reconnects", s.State, s.Timeline, s.Adopted, s.Reconnects)
 	if !s.Received.IsZero() {
 		line("", "received up to %s", s.Received)
+	}
+	for i, d := range s.Drift {
+		if i == maxShown {
+			line("", "and %d more", len(s.Drift)-maxShown)
+			break
+		}
+		line("drift", "%s, seen %s", d, agoText(d.Since))
 	}
 	r := s.Ring
 	line("ring", "dispatched %d changes (%s), waiting %d (%s), free %s",
