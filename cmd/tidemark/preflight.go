@@ -12,86 +12,123 @@ import (
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
-// preflight refuses surroundings in which a long-running verb cannot do its
-// work, all that is wrong at once. It changes nothing. Once a process has
-// started it waits out whatever fails; what is wrong from the start, a person
-// has to see.
-func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, error) {
-	found := newSituation(c)
-	var problems []string
-	if r.streamer {
-		var system replication.System
-		_, system, found.facts, problems = lookAtPostgres(ctx, c, logger)
-		found.systemID = system.SystemID
-	}
-	inPostgres := len(problems) == 0
-	l, id, more := lookAtLake(ctx, c)
-	problems = append(problems, more...)
-	found.identity = id
-	switch {
-	case len(more) > 0:
-	case id == nil:
-		problems = append(problems, fmt.Sprintf("the lake %s was not set up: run tidemark setup once, with the same settings", l.URL()))
-	case !r.streamer && id.Pipeline != c.Pipeline:
-		problems = append(problems, fmt.Sprintf("the lake %s belongs to pipeline %q, not to %q: check pipeline and lake.url", l.URL(), id.Pipeline, c.Pipeline))
-	case r.streamer && inPostgres:
-		problems = append(problems, found.problems()...)
-	}
-	problems = append(problems, tr.Check(ctx)...)
-	if len(problems) == 0 || ctx.Err() != nil {
-		return l, ctx.Err()
-	}
-	return nil, refused(&config.InvalidError{Problems: problems})
+// surroundings are what a verb finds before it changes anything.
+type surroundings struct {
+	situation
+	admin    *replication.Admin
+	system   replication.System
+	lake     *lake.Lake
+	findings []finding
 }
 
-// lookAtPostgres connects in both ways that a pipeline does, and gives what is
-// wrong, but not what setup would make.
-func lookAtPostgres(ctx context.Context, c *config.Config, logger *slog.Logger) (*replication.Admin, replication.System, replication.Facts, []string) {
+// preflight refuses surroundings in which a long-running verb cannot do its
+// work, all that is wrong at once, and logs what will bite later. Once a
+// process has started it waits out whatever fails; what is wrong from the
+// start, a person has to see.
+func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, error) {
+	around := lookAround(ctx, c, forRun, r.streamer, tr, logger)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err := refusal(around.findings); err != nil {
+		return nil, err
+	}
+	logWarnings(around.findings, logger)
+	return around.lake, nil
+}
+
+// lookAround asks everyone and changes nothing, but for the object of the
+// lake's probe, which is removed again. A worker needs no Postgres.
+func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger) *surroundings {
+	s := &surroundings{situation: newSituation(c)}
+	var list []finding
+	if postgres {
+		list = s.lookAtPostgres(ctx, c, logger)
+	}
+	inPostgres := postgres && count(list, levelError) == 0
+	more := s.lookAtLake(ctx, c)
+	list = append(list, more...)
+	switch id := s.identity; {
+	case count(more, levelError) > 0:
+	case id == nil:
+		if inPostgres && why != forRun {
+			list = append(list, s.situation.findings()...)
+		}
+		list = append(list, finding{About: aboutPipeline, setup: true,
+			What: fmt.Sprintf("the lake %s was not set up", s.lake.URL()), Fix: "run tidemark setup once, with the same settings"})
+	case inPostgres:
+		wrong := s.situation.findings()
+		if len(wrong) == 0 {
+			wrong = []finding{passed(aboutPipeline, "%q was set up in %s, from %s on", id.Pipeline, s.lake.URL(), id.StartLSN)}
+		}
+		list = append(list, wrong...)
+	case !postgres && id.Pipeline != c.Pipeline:
+		list = append(list, finding{Level: levelError, About: aboutPipeline,
+			What: fmt.Sprintf("the lake %s belongs to pipeline %q, not to %q", s.lake.URL(), id.Pipeline, c.Pipeline), Fix: "check pipeline and lake.url"})
+	}
+	problems := temporalFindings(tr.Check(ctx))
+	if len(problems) == 0 {
+		problems = []finding{passed(aboutTemporal, "the namespace is there, keeps closed workflows for at least %s, and has the search attributes", tracker.MinRetention)}
+	}
+	s.findings = judge(append(list, problems...), why, c)
+	return s
+}
+
+// lookAtPostgres connects in both ways that a pipeline does.
+func (s *surroundings) lookAtPostgres(ctx context.Context, c *config.Config, logger *slog.Logger) []finding {
+	wrong := func(fix, format string, args ...any) finding {
+		return finding{Level: levelError, About: aboutPostgres, What: fmt.Sprintf(format, args...), Fix: fix}
+	}
 	cfg := replicationConfig(c)
 	admin, err := replication.NewAdmin(cfg, logger)
 	if err != nil {
-		return nil, replication.System{}, replication.Facts{}, []string{"Postgres: " + err.Error()}
+		return []finding{wrong("", "%v", err)}
 	}
-	facts, err := admin.Inspect(ctx)
-	if err != nil {
-		return admin, replication.System{}, facts, []string{fmt.Sprintf("Postgres cannot be asked: %v; see that postgres.url is right and the server runs", err)}
+	s.admin = admin
+	if s.facts, err = admin.Inspect(ctx); err != nil {
+		return []finding{wrong("see that postgres.url is right and the server runs", "it cannot be asked: %v", err)}
 	}
-	var problems []string
-	for _, p := range replication.Check(facts) {
-		if !p.Setup {
-			problems = append(problems, "Postgres: "+p.String())
-		}
+	list := factFindings(s.facts)
+	if way, err := admin.Look(ctx); err != nil {
+		list = append(list, wrong("", "%v", err))
+	} else {
+		list = append(list, wayFindings(way)...)
 	}
-	if len(problems) > 0 {
-		return admin, replication.System{}, facts, problems
+	if count(list, levelError) > 0 {
+		return list
 	}
 	// A replication connection has rules of its own in pg_hba.conf, and knows
 	// the server's identity where an ordinary role may not.
 	session, err := replication.Open(ctx, cfg, logger)
 	if err != nil {
-		return admin, replication.System{}, facts, []string{fmt.Sprintf("Postgres: a replication connection cannot be opened: %v", err)}
+		return append(list, wrong("", "a replication connection cannot be opened (a pooler may refuse it, or pg_hba.conf): %v", err))
 	}
 	if err := session.Close(ctx); err != nil {
 		logger.Debug("close the replication connection", "error", err)
 	}
-	return admin, session.System(), facts, nil
+	s.system = session.System()
+	s.systemID = s.system.SystemID
+	return append(list, passed(aboutPostgres, "a replication connection can be opened, to the system %s", s.systemID))
 }
 
-// lookAtLake opens the lake and reads its identity, nil if nobody has set it up.
-func lookAtLake(ctx context.Context, c *config.Config) (*lake.Lake, *lake.Identity, []string) {
+// lookAtLake opens the lake, tries it out, and reads its identity, nil if
+// nobody has set it up.
+func (s *surroundings) lookAtLake(ctx context.Context, c *config.Config) []finding {
 	l, err := openLake(ctx, c)
 	if err != nil {
-		return nil, nil, []string{err.Error()}
+		return []finding{{Level: levelError, About: aboutLake, What: err.Error()}}
 	}
-	if err := l.Check(ctx); err != nil {
-		return l, nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+	s.lake = l
+	list := probeFindings(l.URL(), c.Lake.ConditionalWrites, l.Probe(ctx))
+	if count(list, levelError) > 0 {
+		return list
 	}
 	id, err := l.ReadIdentity(ctx)
 	switch {
-	case errors.Is(err, lake.ErrNotFound):
-		return l, nil, nil
-	case err != nil:
-		return l, nil, []string{fmt.Sprintf("the lake %s: %v", l.URL(), err)}
+	case err == nil:
+		s.identity = &id
+	case !errors.Is(err, lake.ErrNotFound):
+		list = append(list, finding{Level: levelError, About: aboutLake, What: fmt.Sprintf("the lake %s: %v", l.URL(), err)})
 	}
-	return l, &id, nil
+	return list
 }

@@ -35,8 +35,8 @@ listed, and the exit status is 2. Running setup again changes nothing.`,
 			logger := newLogger(c, sys)
 			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: dryRun, logger: logger}
 			defer s.close()
-			if problems := s.prepare(cmd.Context(), sys.environ); len(problems) > 0 {
-				return refused(&config.InvalidError{Problems: problems})
+			if err := s.prepare(cmd.Context(), sys.environ); err != nil {
+				return err
 			}
 			return s.run(cmd.Context())
 		})
@@ -84,54 +84,30 @@ func (s *setup) close() {
 	}
 }
 
-// prepare connects to everything, changes nothing, and gives all that is wrong.
-func (s *setup) prepare(ctx context.Context, environ []string) []string {
-	s.found = newSituation(s.cfg)
-	problems := s.lookAtPostgres(ctx)
-	inPostgres := len(problems) == 0
-	more := s.lookAtLake(ctx)
-	problems = append(problems, more...)
-	if inPostgres && len(more) == 0 {
-		problems = append(problems, s.found.problems()...)
-	}
-	return append(problems, s.lookAtTemporal(ctx, environ)...)
-}
-
-func (s *setup) lookAtPostgres(ctx context.Context) []string {
-	admin, system, facts, problems := lookAtPostgres(ctx, s.cfg, s.logger)
-	if admin != nil {
-		s.postgres = admin
-	}
-	s.system, s.found.facts, s.found.systemID = system, facts, system.SystemID
-	return problems
-}
-
-func (s *setup) lookAtLake(ctx context.Context) (problems []string) {
-	s.lake, s.found.identity, problems = lookAtLake(ctx, s.cfg)
-	return problems
-}
-
-func (s *setup) lookAtTemporal(ctx context.Context, environ []string) []string {
-	tc, err := openTemporal(ctx, s.cfg, environ, s.logger)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	s.temporal = tc
+// prepare connects to everything, changes nothing, and refuses what is wrong.
+func (s *setup) prepare(ctx context.Context, environ []string) error {
 	opts, _, err := temporalOptions(s.cfg, environ)
 	if err != nil {
-		return []string{err.Error()}
+		return refused(err)
 	}
 	s.namespace = opts.Namespace
-	if err := checkNamespace(ctx, tc, s.namespace); err != nil {
-		return []string{err.Error()}
+	if s.temporal, err = lazyTemporal(s.cfg, environ, client.MetricsNopHandler, s.logger); err != nil {
+		return err
 	}
-	tr, err := newTracker(s.cfg, environ, tc, &health{}, false, s.logger)
+	tr, err := newTracker(s.cfg, environ, s.temporal, &health{}, false, s.logger)
 	if err != nil {
-		return []string{err.Error()}
+		return err
 	}
 	s.attributes = tr
-	if s.missing, err = tr.Missing(ctx); err != nil {
-		return []string{err.Error()}
+	around := lookAround(ctx, s.cfg, forSetup, true, tr, s.logger)
+	if err := refusal(around.findings); err != nil {
+		return err
+	}
+	s.postgres, s.system, s.lake, s.found = around.admin, around.system, around.lake, around.situation
+	if s.dryRun {
+		if s.missing, err = tr.Missing(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -186,6 +162,9 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 		s.say("publication", "%s exists", publication)
 	}
 
+	if err := s.refuseHarm(ctx); err != nil {
+		return err
+	}
 	if s.found.identity == nil {
 		if err := s.foundLake(ctx, created, undo); err != nil {
 			return err
@@ -207,6 +186,22 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
 	}
 	return nil
+}
+
+// refuseHarm refuses a publication that makes the application's statements
+// fail, which only shows once it is there.
+func (s *setup) refuseHarm(ctx context.Context) error {
+	facts, err := s.postgres.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	var harm []finding
+	for _, f := range factFindings(facts) {
+		if f.harm {
+			harm = append(harm, f)
+		}
+	}
+	return refusal(judge(harm, forSetup, s.cfg))
 }
 
 // foundLake makes the slot and founds the lake on where it starts.

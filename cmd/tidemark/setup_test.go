@@ -20,6 +20,7 @@ import (
 type fakePostgres struct {
 	slot        *replication.SlotInfo
 	publication bool
+	without     []string // tables without a replica identity
 	calls       []string
 	fail        map[string]error
 }
@@ -31,7 +32,8 @@ func (f *fakePostgres) did(call string) error {
 
 func (f *fakePostgres) Inspect(context.Context) (replication.Facts, error) {
 	return replication.Facts{
-		SystemID: "71", Slot: f.slot, SlotName: "tidemark_shop", Slots: 1, MaxSlots: 10,
+		WithoutIdentity: f.without,
+		SystemID:        "71", Slot: f.slot, SlotName: "tidemark_shop", Slots: 1, MaxSlots: 10,
 		Publications: []replication.PublicationInfo{{Name: "tidemark_shop", Exists: f.publication}},
 	}, f.fail["inspect"]
 }
@@ -114,7 +116,7 @@ func TestSetupMakesWhatIsMissingAndTwiceChangesNothing(t *testing.T) {
 	pg, attrs, store := &fakePostgres{}, &fakeAttributes{missing: []string{"TidemarkDay"}}, lake.NewMemory()
 	var out bytes.Buffer
 	s := newTestSetup(t, pg, store, attrs, &out)
-	if problems := s.found.problems(); len(problems) > 0 {
+	if problems := s.found.findings(); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	if err := s.run(t.Context()); err != nil {
@@ -132,7 +134,7 @@ func TestSetupMakesWhatIsMissingAndTwiceChangesNothing(t *testing.T) {
 	pg.calls = nil
 	out.Reset()
 	again := newTestSetup(t, pg, store, attrs, &out)
-	if problems := again.found.problems(); len(problems) > 0 {
+	if problems := again.found.findings(); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	if err := again.run(t.Context()); err != nil {
@@ -232,7 +234,7 @@ func TestHalfOfASetupIsRefusedWithAWayOut(t *testing.T) {
 			s := newSituation(testConfig(t))
 			s.systemID, s.identity = "71", tc.identity
 			s.facts.Slot, s.facts.Publications = tc.slot, tc.publications
-			got := strings.Join(s.problems(), "\n")
+			got := texts(s.findings())
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -309,6 +311,7 @@ func TestTeardownAsksFirst(t *testing.T) {
 
 func TestVerbsRefuseIncompleteSettingsAllAtOnce(t *testing.T) {
 	for verb, want := range map[string][]string{
+		"check":    {"pipeline is not set", "postgres.url is not set", "lake.url is not set"},
 		"setup":    {"pipeline is not set", "postgres.url is not set", "lake.url is not set"},
 		"run":      {"pipeline is not set", "postgres.url is not set", "lake.url is not set"},
 		"streamer": {"pipeline is not set", "postgres.url is not set", "lake.url is not set"},

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
-// situation is what setup finds before it changes anything.
+// situation is what there is of a pipeline's slot, publication and lake.
 type situation struct {
 	pipeline string
 	// slot, publication and lakeURL are the configured names.
@@ -23,34 +23,39 @@ func newSituation(c *config.Config) situation {
 	return situation{pipeline: c.Pipeline, slot: c.Postgres.Slot, publication: c.Postgres.Publication, lakeURL: c.Lake.URL}
 }
 
-// problems says why setup must not make what is missing, a sentence each. What
-// was once set up and is half gone is never made again in silence: rows of the
-// time between would be in no lake, and nothing would tell.
-func (s situation) problems() []string {
-	var list []string
-	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+// findings says why setup must not make what is missing. What was once set up
+// and is half gone is never made again in silence: rows of the time between
+// would be in no lake, and nothing would tell.
+func (s situation) findings() []finding {
+	var list []finding
+	add := func(fix, format string, args ...any) {
+		list = append(list, finding{Level: levelError, About: aboutPipeline, What: fmt.Sprintf(format, args...), Fix: fix})
+	}
 	id := s.identity
 	if id == nil {
 		if s.facts.Slot != nil {
-			add("the replication slot %q exists, but %s was never set up: what the slot has confirmed so far may have gone nowhere. If nobody needs it, drop it (tidemark teardown, or SELECT pg_drop_replication_slot('%s')) and run setup again; if somebody does, set postgres.slot to another name",
-				s.slot, s.lakeURL, s.slot)
+			add(fmt.Sprintf("if nobody needs it, drop it (tidemark teardown, or SELECT pg_drop_replication_slot('%s')) and run setup again; if somebody does, set postgres.slot to another name", s.slot),
+				"the replication slot %q exists, but %s was never set up, and what the slot has confirmed so far may have gone nowhere", s.slot, s.lakeURL)
 		}
 		return list
 	}
 	if err := id.Check(s.pipeline, s.systemID); err != nil {
-		add("%s: %v", s.lakeURL, err)
+		add("", "%s: %v", s.lakeURL, err)
 		return list
 	}
 	if id.Slot != "" && id.Slot != s.slot {
-		add("this pipeline was set up with the replication slot %q, and postgres.slot is %q: another slot has rows missing or twice; set postgres.slot to %q", id.Slot, s.slot, id.Slot)
+		add(fmt.Sprintf("set postgres.slot to %q", id.Slot),
+			"this pipeline was set up with the replication slot %q, and postgres.slot is %q, which has rows missing or twice", id.Slot, s.slot)
 		return list
 	}
 	if s.facts.Slot == nil {
-		add("the replication slot %q of this pipeline is gone: rows committed since the last ack are in no object, and a new slot would hide that gap. Give the pipeline a new lake.url prefix and run setup again; the old prefix stays as it is, complete up to its last ack", s.slot)
+		add("give the pipeline a new lake.url prefix and run setup again; the old prefix stays as it is, complete up to its last ack",
+			"the replication slot %q of this pipeline is gone: rows committed since the last ack are in no object, and a new slot would hide that gap", s.slot)
 		return list
 	}
 	if p := s.publicationInfo(); p != nil && !p.Exists {
-		add("the publication %q of this pipeline is gone: making it again does not help, since Postgres reads its catalog as it was at each position of the WAL. Stop the pipeline, run tidemark teardown, give it a new lake.url prefix and run setup again", s.publication)
+		add("stop the pipeline, run tidemark teardown, give it a new lake.url prefix and run setup again",
+			"the publication %q of this pipeline is gone, and making it again does not help, since Postgres reads its catalog as it was at each position of the WAL", s.publication)
 	}
 	return list
 }

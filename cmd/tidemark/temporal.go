@@ -1,14 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
@@ -85,22 +80,6 @@ func lazyTemporal(c *config.Config, environ []string, metrics client.MetricsHand
 	return tc, nil
 }
 
-// openTemporal connects to Temporal within ten seconds.
-func openTemporal(ctx context.Context, c *config.Config, environ []string, logger *slog.Logger) (client.Client, error) {
-	opts, _, err := temporalOptions(c, environ)
-	if err != nil {
-		return nil, err
-	}
-	opts.Logger = worker.ClientLogger(calm(logger))
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	tc, err := client.DialContext(ctx, opts)
-	if err != nil {
-		return nil, fmt.Errorf("Temporal at %s cannot be reached: %w: start it, or set TEMPORAL_ADDRESS or temporal.address", opts.HostPort, err)
-	}
-	return tc, nil
-}
-
 func newTracker(c *config.Config, environ []string, tc client.Client, h *health, eager bool, logger *slog.Logger) (*tracker.Tracker, error) {
 	opts, _, err := temporalOptions(c, environ)
 	if err != nil {
@@ -113,20 +92,4 @@ func newTracker(c *config.Config, environ []string, tc client.Client, h *health,
 		OnOutage:  h.temporalOutage,
 		Logger:    logger,
 	}), nil
-}
-
-// checkNamespace refuses a namespace that is not there or forgets too early.
-func checkNamespace(ctx context.Context, tc client.Client, namespace string) error {
-	resp, err := tc.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	var notFound *serviceerror.NamespaceNotFound
-	switch {
-	case errors.As(err, &notFound):
-		return fmt.Errorf("Temporal has no namespace %s: make it with temporal operator namespace create --namespace %s --retention 72h, or set temporal.namespace", namespace, namespace)
-	case err != nil:
-		return fmt.Errorf("Temporal does not describe the namespace %s: %w", namespace, err)
-	}
-	if keep := resp.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); keep < tracker.MinRetention {
-		return fmt.Errorf("the namespace %s keeps closed workflows for %s, and a restart may need them for %s: run temporal operator namespace update --namespace %s --retention 72h", namespace, keep, tracker.MinRetention, namespace)
-	}
-	return nil
 }

@@ -43,6 +43,9 @@ type Postgres struct {
 	// Failover makes setup create a failover slot, which a standby can carry
 	// on (Postgres 17 and later). Default false.
 	Failover bool
+	// AllowMissingIdentity lets setup publish tables on which Postgres then
+	// refuses UPDATE and DELETE. Default false.
+	AllowMissingIdentity bool
 	// Messages keeps logical messages as rows.
 	Messages bool
 	// Origin is "any", or "none" to leave out transactions that were replicated

@@ -100,26 +100,43 @@ func commands(namespace string, names []string) string {
 	return b.String()
 }
 
-// Check says what stands in the way of running on this Temporal, each problem a
-// sentence with its way out, all of them at once. It does not retry.
-func (t *Tracker) Check(ctx context.Context) []string {
+// Problem is something that stands in the way of running on a Temporal.
+type Problem struct {
+	// What is wrong, and Do what to do about it; Do may be empty.
+	What, Do string
+	// Setup says that tidemark setup does it.
+	Setup bool
+}
+
+// String is both.
+func (p Problem) String() string {
+	if p.Do == "" {
+		return p.What
+	}
+	return p.What + ": " + p.Do
+}
+
+// Check says what stands in the way of running on this Temporal, all problems
+// at once. It does not retry.
+func (t *Tracker) Check(ctx context.Context) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.CallTimeout)
 	defer cancel()
 	if _, err := t.client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil && code(err) != codes.PermissionDenied && code(err) != codes.Unimplemented {
-		return []string{fmt.Sprintf("Temporal does not answer: %v: check its address, TLS and API key (TEMPORAL_ADDRESS and the other settings of the temporal CLI)", err)}
+		return []Problem{{What: fmt.Sprintf("Temporal does not answer: %v", err), Do: "check its address, TLS and API key (TEMPORAL_ADDRESS and the other settings of the temporal CLI)"}}
 	}
 	described, err := t.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.cfg.Namespace})
 	var none *serviceerror.NamespaceNotFound
 	switch {
 	case errors.As(err, &none):
-		return []string{fmt.Sprintf("Temporal has no namespace %s: create it with `temporal operator namespace create --namespace %s --retention 72h`, or name another one", t.cfg.Namespace, t.cfg.Namespace)}
+		return []Problem{{What: fmt.Sprintf("Temporal has no namespace %s", t.cfg.Namespace),
+			Do: fmt.Sprintf("temporal operator namespace create --namespace %s --retention 72h (or name another one: temporal.namespace)", t.cfg.Namespace)}}
 	case err != nil:
-		return []string{fmt.Sprintf("Temporal does not describe the namespace %s: %v", t.cfg.Namespace, err)}
+		return []Problem{{What: fmt.Sprintf("Temporal does not describe the namespace %s: %v", t.cfg.Namespace, err)}}
 	}
-	var problems []string
+	var problems []Problem
 	if retention := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); retention < MinRetention {
-		problems = append(problems, fmt.Sprintf("the namespace %s keeps closed workflows for %s, Tidemark needs at least %s: `temporal operator namespace update --namespace %s --retention 72h`",
-			t.cfg.Namespace, retention, MinRetention, t.cfg.Namespace))
+		problems = append(problems, Problem{What: fmt.Sprintf("the namespace %s keeps closed workflows for %s, Tidemark needs at least %s", t.cfg.Namespace, retention, MinRetention),
+			Do: fmt.Sprintf("temporal operator namespace update --namespace %s --retention 72h", t.cfg.Namespace)})
 	}
 	missing, err := t.Missing(ctx)
 	switch {
@@ -127,10 +144,10 @@ func (t *Tracker) Check(ctx context.Context) []string {
 		// Not everyone may list them. The first start tells.
 		t.cfg.Logger.Info("Temporal does not let this connection list search attributes: not checked", "error", err)
 	case err != nil:
-		problems = append(problems, err.Error())
+		problems = append(problems, Problem{What: err.Error()})
 	case len(missing) > 0:
-		problems = append(problems, fmt.Sprintf("the namespace %s lacks the search attributes %s: run `tidemark setup`, or `%s`",
-			t.cfg.Namespace, strings.Join(missing, ", "), commands(t.cfg.Namespace, missing)))
+		problems = append(problems, Problem{Setup: true, What: fmt.Sprintf("the namespace %s lacks the search attributes %s", t.cfg.Namespace, strings.Join(missing, ", ")),
+			Do: "tidemark setup, or " + commands(t.cfg.Namespace, missing)})
 	}
 	return problems
 }

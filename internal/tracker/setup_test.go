@@ -70,7 +70,7 @@ func TestCheckNamesEachProblemAndItsWayOut(t *testing.T) {
 				t.Fatalf("problems are %q, want %d", got, len(tc.want))
 			}
 			for i, want := range tc.want {
-				if !strings.Contains(got[i], want) {
+				if !strings.Contains(got[i].String(), want) {
 					t.Errorf("problem %q lacks %q", got[i], want)
 				}
 			}

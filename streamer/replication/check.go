@@ -30,6 +30,9 @@ type Problem struct {
 	Do   string `json:"do"`
 	// Setup says that tidemark setup does it.
 	Setup bool `json:"setup,omitempty"`
+	// Harm says that it is the application that suffers: its own statements
+	// fail for as long as the publication is there.
+	Harm bool `json:"harm,omitempty"`
 }
 
 // String is both sentences.
@@ -67,7 +70,7 @@ func Check(f Facts) []Problem {
 	add(f.ServerVersion < minVersion, fmt.Sprintf("the server is PostgreSQL %d, older than 15", f.ServerVersion/10000), "upgrade it")
 	add(f.InRecovery, "the server is in recovery (a standby)", "connect to the primary, or promote it")
 	add(f.WALLevel != "logical", fmt.Sprintf("wal_level is %s", f.WALLevel),
-		"set wal_level = logical and restart the server (on RDS: rds.logical_replication = 1 in the parameter group)")
+		"ALTER SYSTEM SET wal_level = 'logical', and restart the server (on RDS: rds.logical_replication = 1 in the parameter group)")
 	add(!f.MayReplicate, fmt.Sprintf("the role %s may not replicate", f.Role),
 		fmt.Sprintf("ALTER ROLE %s REPLICATION (on RDS: GRANT rds_replication TO %s)", f.quotedRole(), f.quotedRole()))
 	add(f.MaxWALSenders == 0 || f.WALSenders >= f.MaxWALSenders && !f.slotActive(),
@@ -137,13 +140,27 @@ func Warnings(f Facts) []Problem {
 		add(p.Exists && !(p.Inserts && p.Updates && p.Deletes && p.Truncates), fmt.Sprintf("the publication %q leaves out %s", p.Name, p.leavesOut()),
 			"ALTER PUBLICATION ... SET (publish = 'insert, update, delete, truncate') if the lake is to have them")
 	}
-	add(len(f.WithoutIdentity) > 0, "Postgres refuses UPDATE and DELETE on published tables without a replica identity: "+names(f.WithoutIdentity),
-		"add a primary key, or ALTER TABLE ... REPLICA IDENTITY FULL")
-	add(len(f.PartOfIdentity) > 0, "Postgres refuses UPDATE and DELETE on published tables whose replica identity has columns that are not published: "+names(f.PartOfIdentity),
+	harm := func(tables []string, what, do string) {
+		if len(tables) > 0 {
+			ps = append(ps, Problem{Harm: true, What: what + names(tables), Do: do})
+		}
+	}
+	harm(f.WithoutIdentity, "Postgres refuses UPDATE and DELETE on published tables without a replica identity: ",
+		"add a primary key, or "+fullIdentity(f.WithoutIdentity))
+	harm(f.PartOfIdentity, "Postgres refuses UPDATE and DELETE on published tables whose replica identity has columns that are not published: ",
 		"publish these columns too (for generated ones: publish_generated_columns), or set another REPLICA IDENTITY")
 	add(len(f.MixedIdentity) > 0, "partitions are published as their root, and the REPLICA IDENTITY of one of the two is FULL and not that of the other: "+names(f.MixedIdentity),
 		"set the same on the root and each partition, or the old images of deletes have nulls that are none")
 	return ps
+}
+
+// fullIdentity is the statement for each table, which is quoted already.
+func fullIdentity(tables []string) string {
+	var statements []string
+	for _, t := range tables[:min(len(tables), named)] {
+		statements = append(statements, "ALTER TABLE "+t+" REPLICA IDENTITY FULL;")
+	}
+	return strings.Join(statements, " ")
 }
 
 // names lists tables, not all of many.
