@@ -23,11 +23,19 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		if err := load.Create(t.Context(), h.Stack.Postgres.URL()); err != nil {
 			t.Fatal(err)
 		}
+		verb(t, h, 0, "was not set up", "check")
 		verb(t, h, 0, "would be made", "setup", "--dry-run")
+		h.SQL(`create table public.bare (n int)`)
+		verb(t, h, 2, "ALTER TABLE public.bare REPLICA IDENTITY FULL;", "setup")
+		if s, p := made(); s != 0 || p != 0 {
+			t.Errorf("a refused setup has left %d slots and %d publications", s, p)
+		}
+		h.SQL(`drop table public.bare`)
 		if s, p := made(); s != 0 || p != 0 {
 			t.Errorf("a dry run has made %d slots and %d publications", s, p)
 		}
 		verb(t, h, 0, "made", "setup")
+		verb(t, h, 0, "0 errors", "check")
 		stood := h.Ack()
 		if out := verb(t, h, 0, "exists", "setup"); strings.Contains(out, "made") || strings.Contains(out, "founded") {
 			t.Errorf("the second setup has made something:\n%s", out)
@@ -44,6 +52,7 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		p.WaitStreaming()
 		h.SQL(`insert into public.events values (1, 'a', 'b'), (2, 'a', 'b')`)
 		h.WaitAck()
+		verb(t, h, 0, "a second streamer stands by", "check")
 		st = status(t, h, "--ops-listen="+p.Ops)
 		switch {
 		case st.Slot == nil || !st.Slot.Active || st.Ack == nil || st.Process == nil || st.Process.Streamer == nil:
