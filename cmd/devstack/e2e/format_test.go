@@ -75,6 +75,8 @@ func TestDocumentedQueriesGiveWhatTheySay(t *testing.T) {
 			then (select to_json(x) from (select id, status, total, placed_at, details) x)::text else to_json(o)::text end, chr(10) order by id)
 		from public.orders o`
 	stood, at := harness.Scalar[string](h, state), harness.Scalar[time.Time](h, `select clock_timestamp()`)
+	// With both images of one key at one position.
+	h.SQL(`alter table public.orders replica identity full`)
 	h.SQL(`update public.orders set total = 0 where id = 4`)
 	h.SQL(`insert into public.orders values (5, 'new', 1e-10, null, null, 'x')`)
 	h.WaitAck()
