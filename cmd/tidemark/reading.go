@@ -42,6 +42,7 @@ func readingOf(st streamer.Status, now time.Time) ops.Reading {
 		ReceivedEnd: st.Received.LSN,
 		FeedbackAge: -1,
 		Adopted:     st.Adopted,
+		Drifted:     drifted(st.Drift),
 	}
 	for _, p := range streamer.Phases() {
 		reading.States = append(reading.States, string(p))
@@ -62,4 +63,19 @@ func readingOf(st streamer.Status, now time.Time) ops.Reading {
 		}
 	}
 	return reading
+}
+
+// drifted counts the tables whose rows do not come; every kind is there, so that
+// zero is seen too.
+func drifted(tables []streamer.Drift) map[string]int64 {
+	counts := map[string]int64{}
+	for _, kind := range streamer.DriftKinds() {
+		counts[string(kind)] = 0
+	}
+	for _, t := range tables {
+		if !t.Published {
+			counts[string(t.Kind)]++
+		}
+	}
+	return counts
 }

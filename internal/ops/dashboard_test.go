@@ -109,6 +109,8 @@ func dashboard() []panel {
 				{`sum(increase(tidemark_segments_adopted_total{pipeline=~"$pipeline"}[$__rate_interval]))`, "adopted"},
 				{`sum(increase(tidemark_segments_quarantined_total{pipeline=~"$pipeline"}[$__rate_interval]))`, "quarantined"},
 			}},
+		{title: "Tables that drifted", unit: number, text: "Wanted tables whose rows do not come: they left the publication, or were dropped or made anew.",
+			lines: []line{{`sum by (kind) (tidemark_drifted_tables{pipeline=~"$pipeline"})`, "{{kind}}"}}},
 		{title: "Versions", unit: number,
 			lines: []line{{`count by (version) (tidemark_build_info)`, "{{version}}"}}},
 	}

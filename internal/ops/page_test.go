@@ -129,6 +129,7 @@ func TestMetricsFollowTheReadings(t *testing.T) {
 		`tidemark_segments_quarantined_total{pipeline="orders"} 1`,
 		`temporal_request_total{activity_type="",cause="",failure_reason="",namespace="",operation="Poll",poller_type="",task_queue="",worker_type="",workflow_type=""} 1`,
 		`tidemark_segments_adopted_total{pipeline="orders"} 3`,
+		`tidemark_drifted_tables{kind="dropped",pipeline="orders"} 1`,
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("no %s", want)

@@ -42,6 +42,9 @@ type Reading struct {
 	Slot *SlotReading
 	// Adopted counts since the process started.
 	Adopted int64
+	// Drifted counts the wanted tables whose rows do not come, by what has become
+	// of them.
+	Drifted map[string]int64
 }
 
 // SlotReading is how Postgres shows the slot.
@@ -119,6 +122,8 @@ func NewStreamerCollector(pipeline string, read func() Reading) prometheus.Colle
 		})
 	add(counter, "segments_adopted_total", "Segments whose boundary an earlier process had recorded.",
 		func(r Reading, e emit) { e(float64(r.Adopted)) })
+	add(gauge, "drifted_tables", "Wanted tables whose rows do not come, by what has become of them.",
+		func(r Reading, e emit) { byLabel(r.Drifted, e) }, "kind")
 	ofSlot := func(name, help string, take func(SlotReading, emit)) {
 		add(gauge, name, help, func(r Reading, e emit) {
 			if r.Slot != nil {
