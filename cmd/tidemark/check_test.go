@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
@@ -205,30 +204,5 @@ func TestCheckListsAllThatDoesNotAnswer(t *testing.T) {
 	}
 	if strings.Contains(got.out+got.err, "hunter2") {
 		t.Error("the password is shown")
-	}
-}
-
-func TestSetupTakesBackAPublicationThatHarmsTheApplication(t *testing.T) {
-	for name, tc := range map[string]struct {
-		allow bool
-		want  []string
-	}{
-		"refused": {false, []string{"create publication", "drop publication"}},
-		"allowed": {true, []string{"create publication", "create slot"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pg := &fakePostgres{without: []string{"public.log"}}
-			var out bytes.Buffer
-			s := newTestSetup(t, pg, lake.NewMemory(), &fakeAttributes{}, &out)
-			s.cfg.Postgres.AllowMissingIdentity = tc.allow
-			err := s.run(t.Context())
-			var invalid *config.InvalidError
-			if errors.As(err, &invalid) == tc.allow || !tc.allow && !strings.Contains(err.Error(), "ALTER TABLE public.log REPLICA IDENTITY FULL; (or allow it") {
-				t.Errorf("got %v", err)
-			}
-			if strings.Join(pg.calls, ", ") != strings.Join(tc.want, ", ") {
-				t.Errorf("did %q, want %q", pg.calls, tc.want)
-			}
-		})
 	}
 }

@@ -45,6 +45,11 @@ func replicationConfig(c *config.Config) replication.Config {
 	}
 }
 
+// published is what setup has the publication be of.
+func published(c *config.Config) replication.Published {
+	return replication.Published{Tables: c.Postgres.Tables, ViaRoot: c.Postgres.ViaPartitionRoot}
+}
+
 func dataServerConfig(c *config.Config) flight.ServerConfig {
 	return flight.ServerConfig{
 		Listen:       c.Data.Listen,

@@ -85,7 +85,7 @@ func (s *surroundings) lookAtPostgres(ctx context.Context, c *config.Config, log
 		return []finding{wrong("", "%v", err)}
 	}
 	s.admin = admin
-	if s.facts, err = admin.Inspect(ctx); err != nil {
+	if s.facts, err = admin.InspectAhead(ctx, published(c)); err != nil {
 		return []finding{wrong("see that postgres.url is right and the server runs", "it cannot be asked: %v", err)}
 	}
 	list := factFindings(s.facts)

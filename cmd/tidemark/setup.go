@@ -148,7 +148,7 @@ func (s *setup) run(ctx context.Context) error {
 
 func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) error {
 	slot, publication := s.found.slot, s.found.publication
-	created, err := s.postgres.CreatePublication(ctx, publication, replication.Published{Tables: s.cfg.Postgres.Tables, ViaRoot: s.cfg.Postgres.ViaPartitionRoot})
+	created, err := s.postgres.CreatePublication(ctx, publication, published(s.cfg))
 	if errors.Is(err, replication.ErrPublicationDiffers) {
 		return refused(err)
 	}
@@ -162,9 +162,6 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 		s.say("publication", "%s exists", publication)
 	}
 
-	if err := s.refuseHarm(ctx); err != nil {
-		return err
-	}
 	if s.found.identity == nil {
 		if err := s.foundLake(ctx, created, undo); err != nil {
 			return err
@@ -186,22 +183,6 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
 	}
 	return nil
-}
-
-// refuseHarm refuses a publication that makes the application's statements
-// fail, which only shows once it is there.
-func (s *setup) refuseHarm(ctx context.Context) error {
-	facts, err := s.postgres.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	var harm []finding
-	for _, f := range factFindings(facts) {
-		if f.harm {
-			harm = append(harm, f)
-		}
-	}
-	return refusal(judge(harm, forSetup, s.cfg))
 }
 
 // foundLake makes the slot and founds the lake on where it starts.

@@ -20,7 +20,6 @@ import (
 type fakePostgres struct {
 	slot        *replication.SlotInfo
 	publication bool
-	without     []string // tables without a replica identity
 	calls       []string
 	fail        map[string]error
 }
@@ -32,8 +31,7 @@ func (f *fakePostgres) did(call string) error {
 
 func (f *fakePostgres) Inspect(context.Context) (replication.Facts, error) {
 	return replication.Facts{
-		WithoutIdentity: f.without,
-		SystemID:        "71", Slot: f.slot, SlotName: "tidemark_shop", Slots: 1, MaxSlots: 10,
+		SystemID: "71", Slot: f.slot, SlotName: "tidemark_shop", Slots: 1, MaxSlots: 10,
 		Publications: []replication.PublicationInfo{{Name: "tidemark_shop", Exists: f.publication}},
 	}, f.fail["inspect"]
 }

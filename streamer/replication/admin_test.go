@@ -118,6 +118,37 @@ func TestAPublicationViaTheRoot(t *testing.T) {
 	})
 }
 
+func TestWhatAPublicationWouldHarmIsSeenWithoutMakingIt(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		cfg := d.config()
+		cfg.Publications = []string{"ahead_" + d.name}
+		admin, err := NewAdmin(cfg, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, d.conn, "CREATE TABLE noid (n int)")
+		f, err := admin.InspectAhead(t.Context(), Published{Tables: []string{"t", "noid"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"public.noid"}; !reflect.DeepEqual(f.WithoutIdentity, want) || f.Unpublishable != "" {
+			t.Errorf("without identity: %v, want %v; %s", f.WithoutIdentity, want, f.Unpublishable)
+		}
+		if f.Publications[0].Exists || ask[bool](t, d.conn, "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname = 'ahead_"+d.name+"')") {
+			t.Error("the publication was made")
+		}
+		for _, tables := range [][]string{{"no_such_table"}, {`"open`}} {
+			f, err := admin.InspectAhead(t.Context(), Published{Tables: tables})
+			if err != nil || f.Unpublishable == "" {
+				t.Errorf("%q: got %q and %v, want that it cannot be published", tables, f.Unpublishable, err)
+			}
+			if !strings.Contains(fmt.Sprint(Check(f)), f.Unpublishable) {
+				t.Errorf("%q: the check does not say it: %v", tables, Check(f))
+			}
+		}
+	})
+}
+
 func TestTheIdentityOfPartitionsIsLookedAtWhereTheirRootIsPublished(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		name := "root_" + d.name

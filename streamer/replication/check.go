@@ -75,6 +75,8 @@ func Check(f Facts) []Problem {
 		fmt.Sprintf("ALTER ROLE %s REPLICATION (on RDS: GRANT rds_replication TO %s)", f.quotedRole(), f.quotedRole()))
 	add(f.MaxWALSenders == 0 || f.WALSenders >= f.MaxWALSenders && !f.slotActive(),
 		fmt.Sprintf("all %d walsenders are in use (max_wal_senders)", f.MaxWALSenders), "raise max_wal_senders and restart the server, or end another replication connection")
+	add(f.Unpublishable != "", f.Unpublishable,
+		"correct postgres.tables; the role needs CREATE on the database and has to own the tables (for all tables: be superuser), or have an administrator make the publication")
 	ps = append(ps, checkSlot(f)...)
 	for _, p := range f.Publications {
 		if !p.Exists {

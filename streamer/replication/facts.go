@@ -3,11 +3,13 @@ package replication
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 )
@@ -47,6 +49,9 @@ type Facts struct {
 	// Slot is nil if there is none of this name.
 	Slot         *SlotInfo         `json:"slot"`
 	Publications []PublicationInfo `json:"publications"`
+	// Unpublishable says why the publication cannot be made, if InspectAhead has
+	// tried.
+	Unpublishable string `json:"unpublishable,omitempty"`
 	// WithoutIdentity are the published tables on which Postgres refuses UPDATE
 	// and DELETE, schema-qualified and quoted, at most 1,000.
 	WithoutIdentity []string `json:"without_identity,omitempty"`
@@ -155,7 +160,17 @@ FROM leaf WHERE without OR part OR mixed ORDER BY name LIMIT 1000`
 
 // Inspect reads the facts about the server, the slot and the publications of
 // the configuration. A missing slot or publication is a fact, no error.
-func (a *Admin) Inspect(ctx context.Context) (Facts, error) {
+func (a *Admin) Inspect(ctx context.Context) (Facts, error) { return a.inspect(ctx, nil) }
+
+// InspectAhead is Inspect, but reads the replica identities as they will stand
+// when CreatePublication has made what is missing: it makes it in a transaction
+// that it takes back, which nobody else sees. That it cannot be made is a fact,
+// Facts.Unpublishable.
+func (a *Admin) InspectAhead(ctx context.Context, want Published) (Facts, error) {
+	return a.inspect(ctx, &want)
+}
+
+func (a *Admin) inspect(ctx context.Context, want *Published) (Facts, error) {
 	f := Facts{SlotName: a.cfg.Slot}
 	err := a.with(ctx, "inspect the server", func(conn *pgx.Conn) error {
 		var raw []byte
@@ -192,12 +207,45 @@ func (a *Admin) Inspect(ctx context.Context) (Facts, error) {
 		if err := json.Unmarshal(raw, &f.Publications); err != nil {
 			return fmt.Errorf("read publications: %w", err)
 		}
-		if err := identities(ctx, conn, a.cfg.Publications, &f); err != nil {
+		if want == nil {
+			err = identities(ctx, conn, a.cfg.Publications, &f)
+		} else {
+			err = a.identitiesAhead(ctx, conn, *want, &f)
+		}
+		if err != nil {
 			return fmt.Errorf("read replica identities: %w", err)
 		}
 		return nil
 	})
 	return f, err
+}
+
+// identitiesAhead makes the missing publications for as long as it looks.
+func (a *Admin) identitiesAhead(ctx context.Context, conn *pgx.Conn, want Published, f *Facts) (err error) {
+	tables, err := want.idents()
+	if err != nil {
+		f.Unpublishable = err.Error()
+		return nil
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback(ctx)) }()
+	for _, p := range f.Publications {
+		if p.Exists {
+			continue
+		}
+		var pg *pgconn.PgError
+		switch _, err := tx.Exec(ctx, publicationSQL(p.Name, tables, want.ViaRoot)); {
+		case errors.As(err, &pg):
+			f.Unpublishable = fmt.Sprintf("the publication %q cannot be made: %s (SQLSTATE %s)", p.Name, pg.Message, pg.Code)
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return identities(ctx, conn, a.cfg.Publications, f)
 }
 
 // identities reads what is wrong with the replica identities of published tables.

@@ -20,16 +20,26 @@ type Published struct {
 	ViaRoot bool
 }
 
+func (p Published) idents() ([]pgx.Identifier, error) {
+	idents := make([]pgx.Identifier, len(p.Tables))
+	for i, t := range p.Tables {
+		ident, err := parseTable(t)
+		if err != nil {
+			return nil, err
+		}
+		idents[i] = ident
+	}
+	return idents, nil
+}
+
 // CreatePublication makes a publication and says whether it made it. One that
 // exists is left as it is; if it lacks one of the tables, or publishes
 // partitions under their own names against what is wanted, that is
 // ErrPublicationDiffers. One that publishes more than is wanted will do.
 func (a *Admin) CreatePublication(ctx context.Context, name string, want Published) (created bool, err error) {
-	idents := make([]pgx.Identifier, len(want.Tables))
-	for i, t := range want.Tables {
-		if idents[i], err = parseTable(t); err != nil {
-			return false, fmt.Errorf("create publication %q: %w", name, err)
-		}
+	idents, err := want.idents()
+	if err != nil {
+		return false, fmt.Errorf("create publication %q: %w", name, err)
 	}
 	err = a.with(ctx, fmt.Sprintf("create publication %q", name), func(conn *pgx.Conn) error {
 		var exists bool
