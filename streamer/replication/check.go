@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -74,7 +76,7 @@ func Check(f Facts) []Problem {
 	add(!f.MayReplicate, fmt.Sprintf("the role %s may not replicate", f.Role),
 		fmt.Sprintf("ALTER ROLE %s REPLICATION (on RDS: GRANT rds_replication TO %s)", f.quotedRole(), f.quotedRole()))
 	add(f.MaxWALSenders == 0 || f.WALSenders >= f.MaxWALSenders && !f.slotActive(),
-		fmt.Sprintf("all %d walsenders are in use (max_wal_senders)", f.MaxWALSenders), "raise max_wal_senders and restart the server, or end another replication connection")
+		fmt.Sprintf("all %d walsenders are in use (max_wal_senders)", f.MaxWALSenders), fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d, and restart the server, or end another replication connection", f.MaxWALSenders+more))
 	add(f.Unpublishable != "", f.Unpublishable,
 		"correct postgres.tables; the role needs CREATE on the database and has to own the tables (for all tables: be superuser), or have an administrator make the publication")
 	ps = append(ps, checkSlot(f)...)
@@ -93,7 +95,7 @@ func checkSlot(f Facts) []Problem {
 		ps := []Problem{{Setup: true, What: fmt.Sprintf("the replication slot %q does not exist", f.SlotName), Do: "run tidemark setup"}}
 		if f.Slots >= f.MaxSlots {
 			ps = append(ps, Problem{What: fmt.Sprintf("all %d replication slots are in use (max_replication_slots)", f.MaxSlots),
-				Do: "raise max_replication_slots and restart the server, or drop a slot that nobody reads"})
+				Do: fmt.Sprintf("ALTER SYSTEM SET max_replication_slots = %d, and restart the server, or drop a slot that nobody reads: SELECT pg_drop_replication_slot('...')", f.MaxSlots+more)})
 		}
 		return ps
 	}
@@ -108,7 +110,7 @@ func checkSlot(f Facts) []Problem {
 			why = "max_slot_wal_keep_size was exceeded"
 		}
 		return []Problem{{What: fmt.Sprintf("the replication slot %q was invalidated (%s): rows committed since %s cannot be read from it", s.Name, why, s.ConfirmedFlush),
-			Do: "drop it and make a new one with tidemark setup, and copy the missing rows another way"}}
+			Do: fmt.Sprintf("SELECT pg_drop_replication_slot('%s'), give the pipeline a new lake.url prefix, run tidemark setup, and copy the missing rows another way", s.Name)}}
 	case s.Temporary && s.Synced:
 		return []Problem{{What: fmt.Sprintf("the replication slot %q is a copy of another server's that was not yet completely synchronized", s.Name),
 			Do: "let the synchronization finish before promoting a standby; this slot cannot be continued, make a new one"}}
@@ -117,6 +119,14 @@ func checkSlot(f Facts) []Problem {
 			Do: "configure another slot name"}}
 	}
 	return nil
+}
+
+// more is by how much a limit that is reached is raised.
+const more = 5
+
+// set is the statements that change a setting which a reload brings into force.
+func set(name, value string) string {
+	return fmt.Sprintf("ALTER SYSTEM SET %s = '%s'; SELECT pg_reload_conf();", name, value)
 }
 
 // Warnings says what works now and will bite later. It is pure.
@@ -128,19 +138,19 @@ func Warnings(f Facts) []Problem {
 		}
 	}
 	add(f.WALSenderTimeout > 0 && f.WALSenderTimeout < shortTimeout, fmt.Sprintf("wal_sender_timeout is %s", f.WALSenderTimeout),
-		"raise it to 30s or more, or a hiccup of the network ends the connection")
-	add(f.WALSenderTimeout == 0, "wal_sender_timeout is off", "set it to 60s, or the server does not notice a dead connection and keeps the slot in use")
+		set("wal_sender_timeout", "60s")+" Else a hiccup of the network ends the connection")
+	add(f.WALSenderTimeout == 0, "wal_sender_timeout is off", set("wal_sender_timeout", "60s")+" Else the server does not notice a dead connection and keeps the slot in use")
 	add(f.MaxSlotWALKeep < 0, "max_slot_wal_keep_size is unlimited",
-		"watch the disk of the server: while rows cannot be uploaded the slot keeps WAL without limit (a limit protects the disk, and costs the slot when it is exceeded)")
+		set("max_slot_wal_keep_size", "100GB")+" Choose what the disk can spare: without a limit the slot keeps WAL for as long as rows cannot be uploaded; one that is exceeded costs the slot")
 	add(f.MaxSlotWALKeep >= 0 && f.MaxSlotWALKeep < smallKeep, fmt.Sprintf("max_slot_wal_keep_size is only %d MB", f.MaxSlotWALKeep>>20),
-		"raise it to what the server writes in the longest outage that the pipeline has to bear: beyond it the slot is invalidated and rows are lost to the lake")
+		set("max_slot_wal_keep_size", "100GB")+" Choose what the server writes in the longest outage that the pipeline has to bear: beyond it the slot is invalidated and rows are lost to the lake")
 	add(f.IdleSlotTimeout > 0, fmt.Sprintf("idle_replication_slot_timeout is %s", f.IdleSlotTimeout),
-		"set it to 0: a pipeline that is down for longer loses its slot")
+		set("idle_replication_slot_timeout", "0")+" Else a pipeline that is down for longer loses its slot")
 	ps = append(ps, warnSlot(f)...)
 	for _, p := range f.Publications {
-		add(p.Exists && p.Tables == 0 && !p.AllTables, fmt.Sprintf("the publication %q has no tables", p.Name), "ALTER PUBLICATION ... ADD TABLE ...")
+		add(p.Exists && p.Tables == 0 && !p.AllTables, fmt.Sprintf("the publication %q has no tables", p.Name), "ALTER PUBLICATION "+pgx.Identifier{p.Name}.Sanitize()+" ADD TABLE ...;")
 		add(p.Exists && !(p.Inserts && p.Updates && p.Deletes && p.Truncates), fmt.Sprintf("the publication %q leaves out %s", p.Name, p.leavesOut()),
-			"ALTER PUBLICATION ... SET (publish = 'insert, update, delete, truncate') if the lake is to have them")
+			"ALTER PUBLICATION "+pgx.Identifier{p.Name}.Sanitize()+" SET (publish = 'insert, update, delete, truncate'); if the lake is to have them")
 	}
 	harm := func(tables []string, what, do string) {
 		if len(tables) > 0 {
@@ -183,15 +193,15 @@ func warnSlot(f Facts) []Problem {
 	var ps []Problem
 	if s.WALStatus == "unreserved" {
 		ps = append(ps, Problem{What: fmt.Sprintf("the replication slot %q is about to be invalidated: WAL that it needs is removed at the next checkpoint", s.Name),
-			Do: "raise max_slot_wal_keep_size now (a reload is enough)"})
+			Do: set("max_slot_wal_keep_size", "-1") + " Now: it is without a limit then"})
 	}
 	if s.Failover && f.SynchronizedStandbySlots == "" {
 		ps = append(ps, Problem{What: fmt.Sprintf("the replication slot %q survives a failover, but synchronized_standby_slots is empty", s.Name),
-			Do: "name the standby's physical slot there, or rows can reach the lake that a promoted standby does not have"})
+			Do: set("synchronized_standby_slots", "...") + " With the name of the standby's physical slot: else rows can reach the lake that a promoted standby does not have"})
 	}
 	if f.ServerVersion >= 170000 && !s.Failover && f.Standbys > 0 {
 		ps = append(ps, Problem{What: fmt.Sprintf("the server has standbys, and the replication slot %q does not survive a failover", s.Name),
-			Do: "make the slot with failover = true and let the standby synchronize it"})
+			Do: fmt.Sprintf("psql 'replication=database ...' -c 'ALTER_REPLICATION_SLOT %s (FAILOVER true)' while the pipeline is stopped, and sync_replication_slots = on at the standby", s.Name)})
 	}
 	return ps
 }
