@@ -134,7 +134,7 @@ func TestWhoLooksDecidesWhatIsRefused(t *testing.T) {
 		"run, before setup":             {made, forRun, false, levelError},
 		"check, a table without":        {harm, forCheck, false, levelError},
 		"setup, a table without":        {harm, forSetup, false, levelError},
-		"run, a table without":          {harm, forRun, false, levelWarning},
+		"run, a table without":          {harm, forRun, false, levelError},
 		"check, a table without, known": {harm, forCheck, true, levelWarning},
 		"setup, a table without, known": {harm, forSetup, true, levelWarning},
 	} {

@@ -63,9 +63,7 @@ const (
 
 // judge gives the findings as they are for a purpose. What setup makes is
 // nothing to setup, a warning to check and an error to run. That the
-// application's statements fail is refused by setup and check, unless the user
-// has allowed it; a pipeline that is set up runs all the same, since standing
-// still would mend nothing and keep WAL.
+// application's statements fail is refused, unless the user has allowed it.
 func judge(findings []finding, why purpose, c *config.Config) []finding {
 	judged := []finding{}
 	for _, f := range findings {
@@ -76,7 +74,7 @@ func judge(findings []finding, why purpose, c *config.Config) []finding {
 			f.Level = levelWarning
 		case f.setup:
 			f.Level = levelError
-		case f.harm && why != forRun && !c.Postgres.AllowMissingIdentity:
+		case f.harm && !c.Postgres.AllowMissingIdentity:
 			f.Level = levelError
 			f.Fix += " (or allow it: --postgres-allow-missing-identity)"
 		}

@@ -43,7 +43,7 @@ type Postgres struct {
 	// Failover makes setup create a failover slot, which a standby can carry
 	// on (Postgres 17 and later). Default false.
 	Failover bool
-	// AllowMissingIdentity lets setup publish tables on which Postgres then
+	// AllowMissingIdentity lets tables be published on which Postgres then
 	// refuses UPDATE and DELETE. Default false.
 	AllowMissingIdentity bool
 	// Messages keeps logical messages as rows.

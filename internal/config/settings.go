@@ -38,7 +38,7 @@ func settingsOf(c *Config) []setting {
 		{key: "postgres.tables", value: listValue{&c.Postgres.Tables}, usage: "`tables` that setup publishes, as schema.table between commas (default: all)"},
 		{key: "postgres.via_partition_root", value: boolValue{&c.Postgres.ViaPartitionRoot}, usage: "setup publishes the rows of partitions as those of their root"},
 		{key: "postgres.failover", value: boolValue{&c.Postgres.Failover}, usage: "setup makes a failover slot (Postgres 17 and later)"},
-		{key: "postgres.allow_missing_identity", value: boolValue{&c.Postgres.AllowMissingIdentity}, usage: "setup publishes tables without a usable replica identity too, on which Postgres then refuses UPDATE and DELETE"},
+		{key: "postgres.allow_missing_identity", value: boolValue{&c.Postgres.AllowMissingIdentity}, usage: "allow published tables without a usable replica identity, on which Postgres refuses UPDATE and DELETE"},
 		{key: "postgres.messages", value: boolValue{&c.Postgres.Messages}, usage: "keep logical messages (pg_logical_emit_message) as rows"},
 		{key: "postgres.origin", value: stringValue{&c.Postgres.Origin}, def: "any", usage: "`origin`: any, or none to leave out what was replicated into the server from elsewhere"},
 
