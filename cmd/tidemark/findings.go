@@ -57,9 +57,11 @@ func factFindings(f replication.Facts) []finding {
 	return list
 }
 
+// direct is what to do about a pooler.
+const direct = "give postgres.url the address of the server itself"
+
 // wayFindings says what lies between here and the server: a pooler, and time.
 func wayFindings(c replication.Connection) []finding {
-	const direct = "give postgres.url the address of the server itself"
 	var list []finding
 	switch {
 	case c.Swapped():

@@ -85,7 +85,9 @@ func (s *surroundings) lookAtPostgres(ctx context.Context, c *config.Config, log
 		return []finding{wrong("", "%v", err)}
 	}
 	s.admin = admin
-	if s.facts, err = admin.InspectAhead(ctx, published(c)); err != nil {
+	if s.facts, err = admin.InspectAhead(ctx, published(c)); replication.IsPooler(err) {
+		return []finding{wrong(direct, "a pooler answers instead of the server: %v", err)}
+	} else if err != nil {
 		return []finding{wrong("see that postgres.url is right and the server runs", "it cannot be asked: %v", err)}
 	}
 	list := factFindings(s.facts)

@@ -139,6 +139,14 @@ func IsShuttingDown(err error) bool {
 	return pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P03"
 }
 
+// IsPooler says whether err is a pooler's refusal of a connection that sets what
+// only the server itself can: PgBouncer answers "unsupported startup parameter"
+// (protocol_violation, 08P01) to settings that it is not told to ignore.
+func IsPooler(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter")
+}
+
 // Transient says whether it makes sense to connect again, with backoff, after
 // err ended a session or kept one from being opened. False means that a person
 // has to do something first, or that the session's owner ended it.
