@@ -37,9 +37,7 @@ func documentedQueries(t *testing.T, path string) []documentedQuery {
 	}
 	var found []documentedQuery
 	for _, m := range regexp.MustCompile("(?s)\n```sql\n(?:-- ([^\n]*)\n)?(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
-		if m[1] != "Athena" {
-			found = append(found, documentedQuery{m[1], m[2]})
-		}
+		found = append(found, documentedQuery{m[1], m[2]})
 	}
 	if len(found) == 0 {
 		t.Fatalf("%s has no SQL", path)
@@ -101,12 +99,21 @@ func TestDocumentedQueriesGiveWhatTheySay(t *testing.T) {
 		"objects that follow one that is not there": "",
 	}
 	db := newDuckDB(t)
+	// What Athena has: the table that docs/format.md declares, and its function.
+	db.rows(t, `CREATE VIEW shop_changes AS SELECT *, regexp_extract(filename, '\d{4}/\d\d/\d\d') AS day FROM read_parquet('`+h.Lake().Folder()+`/*/*/*/*.parquet', filename = true)`)
+	db.rows(t, `CREATE MACRO json_extract_scalar(j, p) AS json_extract_string(j, p)`)
 	ours := func(sql string, moment time.Time) string {
 		return strings.NewReplacer(documentedLake+documentedDay, h.Lake().Folder()+"/*/*/*/", documentedLake, h.Lake().Folder()+"/",
 			documentedTime, moment.UTC().Format("2006-01-02 15:04:05.999999+00")).Replace(sql)
 	}
 	for _, q := range documentedQueries(t, "../../../docs/format.md") {
 		got := db.rows(t, ours(q.sql, at))
+		if q.name == "the latest days of a table, in Athena" {
+			want[q.name] = got // times of commit, but one row for each change
+			if n := strings.Count(got, "\n"); n != 10 {
+				t.Errorf("%s: %d rows, want 11", q.name, n+1)
+			}
+		}
 		expected, judged := want[q.name]
 		if judged && got != expected {
 			t.Errorf("%s:\n%.3000s\nwant\n%.3000s", q.name, got, expected)
