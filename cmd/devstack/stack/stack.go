@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -42,7 +43,17 @@ type Stack struct {
 
 // Start starts the servers and waits until each is ready. When one cannot be
 // started those that were are stopped.
-func Start(ctx context.Context, opt Options) (_ *Stack, err error) {
+func Start(ctx context.Context, opt Options) (*Stack, error) {
+	for try := 1; ; try++ {
+		s, err := start(ctx, opt)
+		// Between the choice of a port and its use another process can take it.
+		if err == nil || try == 3 || !strings.Contains(err.Error(), "address already in use") {
+			return s, err
+		}
+	}
+}
+
+func start(ctx context.Context, opt Options) (_ *Stack, err error) {
 	if opt.Progress == nil {
 		opt.Progress = func(string) {}
 	}
