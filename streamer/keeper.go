@@ -156,14 +156,3 @@ func firstRecord(id lake.Identity) lake.AckRecord {
 		Timeline: id.Timeline,
 	}
 }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

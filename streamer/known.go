@@ -84,18 +84,10 @@ func (l *life) checkAhead(ctx context.Context, rec lake.AckRecord, c *connection
 }
 
 // listDay lists a day of the lake, waiting while the lake cannot be reached.
-func (l *life) listDay(ctx context.Context, day change.Day) (*lake.DayIndex, error) {
-	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
-		idx, err := l.days.get(ctx, l.lake, day)
-		if err == nil {
-			return idx, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		l.log.Warn("the lake cannot be listed; streaming waits for it", "day", day, "error", err, "again_in", wait)
-		if err := sleep(ctx, wait); err != nil {
-			return nil, err
-		}
-	}
+func (l *life) listDay(ctx context.Context, day change.Day) (idx *lake.DayIndex, err error) {
+	err = patiently(ctx, l.log.With("day", day), "the lake cannot be listed; streaming waits for it", func() (again bool, err error) {
+		idx, err = l.days.get(ctx, l.lake, day)
+		return true, err
+	})
+	return idx, err
 }

@@ -141,22 +141,15 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 }
 
 // readRecord reads ack.json, waiting while the lake cannot be reached.
-func (s *Streamer) readRecord(ctx context.Context, id lake.Identity) (lake.AckRecord, string, error) {
-	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
-		rec, etag, err := s.deps.Lake.ReadAck(ctx)
-		switch {
-		case err == nil:
-			return rec, etag, nil
-		case errors.Is(err, lake.ErrNotFound):
-			return firstRecord(id), "", nil
-		case ctx.Err() != nil:
-			return rec, "", ctx.Err()
+func (s *Streamer) readRecord(ctx context.Context, id lake.Identity) (rec lake.AckRecord, etag string, err error) {
+	err = patiently(ctx, s.deps.Logger, "the lake's record of the ack cannot be read; streaming waits for it", func() (again bool, err error) {
+		rec, etag, err = s.deps.Lake.ReadAck(ctx)
+		if errors.Is(err, lake.ErrNotFound) {
+			rec, etag, err = firstRecord(id), "", nil
 		}
-		s.deps.Logger.Warn("the lake's record of the ack cannot be read; streaming waits for it", "error", err, "again_in", wait)
-		if err := sleep(ctx, wait); err != nil {
-			return rec, "", err
-		}
-	}
+		return true, err
+	})
+	return rec, etag, err
 }
 
 // lastRecordBound is how long a stop waits for the lake to take the last record.

@@ -12,12 +12,6 @@ import (
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
-// Bounds of the pause between two attempts to connect.
-const (
-	firstBackoff = time.Second
-	lastBackoff  = 30 * time.Second
-)
-
 // watchEvery is how often the server is asked who owns the slot.
 const watchEvery = 5 * time.Second
 
@@ -45,22 +39,15 @@ func (s *Streamer) connectFirst(ctx context.Context) (*connection, error) {
 }
 
 // readIdentity reads pipeline.json, waiting while the lake cannot be reached.
-func (s *Streamer) readIdentity(ctx context.Context) (lake.Identity, error) {
-	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
-		id, err := s.deps.Lake.ReadIdentity(ctx)
-		switch {
-		case errors.Is(err, lake.ErrNotFound):
-			return id, stop("run tidemark setup", "the lake %s has no identity: it was not set up", s.deps.Lake.URL())
-		case err == nil:
-			return id, nil
-		case ctx.Err() != nil:
-			return id, ctx.Err()
+func (s *Streamer) readIdentity(ctx context.Context) (id lake.Identity, err error) {
+	err = patiently(ctx, s.deps.Logger, "the lake's identity cannot be read; streaming waits for it", func() (again bool, err error) {
+		id, err = s.deps.Lake.ReadIdentity(ctx)
+		if errors.Is(err, lake.ErrNotFound) {
+			return false, stop("run tidemark setup", "the lake %s has no identity: it was not set up", s.deps.Lake.URL())
 		}
-		s.deps.Logger.Warn("the lake's identity cannot be read; streaming waits for it", "error", err, "again_in", wait)
-		if err := sleep(ctx, wait); err != nil {
-			return id, err
-		}
-	}
+		return true, err
+	})
+	return id, err
 }
 
 // connect tries until it streams, ctx ends, or an error says that trying again
