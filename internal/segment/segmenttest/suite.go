@@ -322,19 +322,23 @@ func testCancel(t *testing.T, source Factory) {
 		var got []change.Change
 		ended := make(chan error, 1)
 		go func() {
-			r, err := s.Fetch(ctx, seg[0].Ref.Ticket())
-			if err != nil {
-				ended <- err
-				return
-			}
-			defer r.Close()
-			first, err := r.Next()
-			cancel()
-			if err == nil {
+			// The reader is closed before the answer is given: who counts the open
+			// ones then counts none.
+			ended <- func() error {
+				r, err := s.Fetch(ctx, seg[0].Ref.Ticket())
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				first, err := r.Next()
+				cancel()
+				if err != nil {
+					return err
+				}
 				got, err = rest(r)
 				got = append(first, got...)
-			}
-			ended <- err
+				return err
+			}()
 		}()
 		select {
 		case err := <-ended:
