@@ -49,8 +49,8 @@ func newBuffer(cfg ring.Config, start ring.Start) *buffer {
 
 // add puts c into the ring, waiting while it is full. Changes at or below the
 // last received position are dropped: a new connection repeats them. The error
-// is ctx's, or errDraining when drain closes first.
-func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Change) error {
+// is ctx's, or errDraining or errEnded when drain or ended closes first.
+func (b *buffer) add(ctx context.Context, drain, ended <-chan struct{}, c *change.Change) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c.Position.Compare(b.ring.LastReceived()) > 0 && !b.ring.Admit(len(c.Raw)) {
@@ -61,6 +61,9 @@ func (b *buffer) add(ctx context.Context, drain <-chan struct{}, c *change.Chang
 		case <-drain:
 			b.mu.Lock()
 			return errDraining
+		case <-ended:
+			b.mu.Lock()
+			return errEnded
 		case <-ctx.Done():
 			b.mu.Lock()
 			return ctx.Err()
@@ -159,6 +162,10 @@ func (b *buffer) locked(f func(r *ring.Ring)) {
 // errDraining says that a graceful stop has begun, and so that what was waited
 // for will not come.
 var errDraining = errors.New("stopping")
+
+// errEnded says that the connection has ended while a change of it waited for
+// room. The next one brings the change again.
+var errEnded = errors.New("the connection has ended")
 
 // waitFor blocks until the changes up to last are waiting in the ring and
 // returns them; partial also returns when some of them are. beyond reports that

@@ -37,6 +37,12 @@ type Config struct {
 	// flight. Default 60 s; negative is not at all.
 	ShutdownTimeout time.Duration
 
+	// WAL says when the WAL that is kept for the slot is logged as a warning or an
+	// alarm. Zero: only by the share of max_slot_wal_keep_size that is in use.
+	WAL WALLimits
+
+	// watchEvery is how often the slot is looked at. Default 5 s; tests set it.
+	watchEvery time.Duration
 	// remindEvery is how often a run that goes on is told again where the rows
 	// are. Default 5 min; tests set it.
 	remindEvery time.Duration
@@ -48,6 +54,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.MaxInFlight <= 0 {
 		c.MaxInFlight = 64
+	}
+	if c.watchEvery <= 0 {
+		c.watchEvery = watchEvery
 	}
 	if c.remindEvery == 0 {
 		c.remindEvery = 5 * time.Minute

@@ -219,28 +219,29 @@ func fetch(ctx context.Context, s segment.Source, ref segment.Ref) ([]row, error
 
 // uploaded gives the completed segments in stream order, and all their rows.
 func (f *fakeTemporal) uploaded() ([]segment.Ref, []row) {
+	refs := f.in(segment.Completed)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var refs []segment.Ref
 	var rows []row
 	for _, e := range f.entries {
 		if e.rec.State == segment.Completed {
-			refs = append(refs, e.rec.Ref)
 			rows = append(rows, e.rows...)
 		}
 	}
-	slices.SortFunc(refs, func(a, b segment.Ref) int { return a.First.Compare(b.First) })
 	slices.SortFunc(rows, func(a, b row) int { return a.Position.Compare(b.Position) })
 	return refs, rows
 }
 
 // running gives the open segments in stream order.
-func (f *fakeTemporal) running() []segment.Ref {
+func (f *fakeTemporal) running() []segment.Ref { return f.in(segment.Running) }
+
+// in gives the segments of a state in stream order.
+func (f *fakeTemporal) in(state segment.State) []segment.Ref {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var refs []segment.Ref
 	for _, e := range f.entries {
-		if e.rec.State == segment.Running {
+		if e.rec.State == state {
 			refs = append(refs, e.rec.Ref)
 		}
 	}

@@ -3,9 +3,12 @@ package streamer
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +24,41 @@ import (
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, t := range templates {
+			if err := t.Close(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = max(code, 1)
+			}
+		}
+		os.Exit(code)
+	}))
+}
+
+// templates are stopped clusters, by version, that worlds begin as copies of.
+var (
+	templatesMu sync.Mutex
+	templates   = map[int]*pgtest.Server{}
+)
+
+func template(t *testing.T, version int) string {
+	t.Helper()
+	templatesMu.Lock()
+	defer templatesMu.Unlock()
+	s := templates[version]
+	if s == nil {
+		var err error
+		if s, err = pgtest.Start(context.Background(), pgtest.Options{Version: version}); err != nil {
+			t.Fatal(err)
+		}
+		templates[version] = s
+		if err := s.Stop(pgtest.Fast); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.Data()
+}
 
 // bound is how long a test waits for something that must happen.
 const bound = 2 * time.Minute
@@ -39,11 +76,41 @@ type world struct {
 	cfg      Config
 	rows     int // inserted so far
 	streams  atomic.Int64
+	logs     logs
+}
+
+// logs keeps what streamers have logged, and hands it on to the test's output.
+type logs struct {
+	mu   sync.Mutex
+	to   io.Writer
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	return l.to.Write(p)
+}
+
+// logged says whether some line of the logs has all the parts.
+func (w *world) logged(parts ...string) bool {
+	w.logs.mu.Lock()
+	defer w.logs.mu.Unlock()
+	for line := range strings.Lines(w.logs.text.String()) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func newWorld(t *testing.T, opt pgtest.Options) *world {
+	if opt.Password == "" {
+		opt.From = template(t, opt.Version)
+	}
 	w := &world{t: t, pg: pgtest.New(t, opt), store: lake.NewMemory(), temporal: newFakeTemporal()}
-	w.tracker = w.temporal
+	w.tracker, w.logs.to = w.temporal, t.Output()
 	t.Cleanup(w.temporal.close)
 	w.lake = lake.New("file:///lake", w.store)
 	w.connect()
@@ -199,7 +266,7 @@ func (w *world) start(change ...func(*Config)) *process {
 	if os.Getenv("TIDEMARK_TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: level}))
 	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: w.lake, Logger: log, Observer: w.observer})
 	if err != nil {
 		w.t.Fatal(err)

@@ -92,7 +92,6 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 		return err
 	})
 	group.Go(func() error { return l.keeper.keep(gctx) })
-	group.Go(func() error { return l.watch(gctx) })
 	group.Go(func() error { return l.watchTables(gctx) })
 
 	select {

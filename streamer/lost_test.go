@@ -69,14 +69,10 @@ func now(c *Config) { c.ShutdownTimeout = -1 }
 // its timeline. The streamer stops and leaves the slot where it is: one that
 // was running all the time, and every one that is started later.
 func TestRowsThatTheServerHasLostAreAStop(t *testing.T) {
-	template := pgtest.New(t, pgtest.Options{})
-	if err := template.Stop(pgtest.Fast); err != nil {
-		t.Fatal(err)
-	}
 	for by, primary := range map[string]string{"a standby that was behind": nowhere, "an older copy": ""} {
 		for what, lost := range lostRows {
 			t.Run(by+"/"+what, func(t *testing.T) {
-				w := newWorld(t, pgtest.Options{From: template.Data()})
+				w := newWorld(t, pgtest.Options{})
 				s := w.start()
 				w.insert(5)
 				w.caughtUp()

@@ -104,7 +104,7 @@ func BenchmarkOrderedPath(b *testing.B) {
 			switch frame.Kind {
 			case pgoutput.Changes:
 				for i := range frame.Changes {
-					if err := buf.add(b.Context(), nil, &frame.Changes[i]); err != nil {
+					if err := buf.add(b.Context(), nil, nil, &frame.Changes[i]); err != nil {
 						b.Fatal(err)
 					}
 				}

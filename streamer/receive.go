@@ -13,7 +13,8 @@ import (
 
 // receive moves one connection's stream into the ring until the connection
 // ends; the error says how. It blocks while the ring is full, and then reads
-// nothing: the session goes on reporting by itself.
+// nothing: the session goes on reporting by itself, and notices by that when
+// the connection has ended.
 func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *connection) error {
 	framer.Reset()
 	for {
@@ -42,9 +43,13 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 		}
 		switch frame.Kind {
 		case pgoutput.Changes:
-			err := l.keep(ctx, frame.Changes)
-			if errors.Is(err, errDraining) {
+			err := l.keep(ctx, conn.session.Failed(), frame.Changes)
+			switch {
+			case errors.Is(err, errDraining):
 				continue // as above
+			case errors.Is(err, errEnded):
+				// What may still be read of it comes after changes that were not kept.
+				return conn.session.Err()
 			}
 			if err != nil {
 				return err
@@ -61,10 +66,11 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 	}
 }
 
-// keep puts changes into the ring, waiting while it is full.
-func (l *life) keep(ctx context.Context, changes []change.Change) error {
+// keep puts changes into the ring, waiting while it is full, until the
+// connection has ended.
+func (l *life) keep(ctx context.Context, ended <-chan struct{}, changes []change.Change) error {
 	for i := range changes {
-		if err := l.buf.add(ctx, l.drain, &changes[i]); err != nil {
+		if err := l.buf.add(ctx, l.drain, ended, &changes[i]); err != nil {
 			return err
 		}
 	}

@@ -261,33 +261,44 @@ func (l *life) setTrouble(why string) {
 	l.trouble = why
 }
 
-// watch asks the server every few seconds whether the slot is ours, and closes
-// a connection on which the server waits in order to shut down: a server that
-// shuts down waits for its receivers, and accepts nobody new.
-func (l *life) watch(ctx context.Context) error {
-	tick := time.NewTicker(watchEvery)
+// watch asks the server every few seconds how the slot stands, until ctx ends.
+func (s *Streamer) watch(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.watchEvery)
 	defer tick.Stop()
 	for {
-		if conn := l.current(); conn != nil {
-			l.look(ctx, conn)
-		}
+		s.look(ctx)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return
 		}
 	}
 }
 
-func (l *life) look(ctx context.Context, conn *connection) {
+// look sees whether the slot is ours, how much WAL is kept for it, and whether
+// the server waits for us in order to shut down: it waits for its receivers, and
+// accepts nobody new.
+func (s *Streamer) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	slot, err := l.admin.Slot(ctx)
-	pid := slot.ActivePID
+	s.mu.Lock()
+	l := s.life
+	s.mu.Unlock()
+	var conn *connection
+	if l != nil {
+		conn = l.current()
+	}
+	slot, err := s.admin.Slot(ctx)
+	if err == nil {
+		s.watchWAL(ctx, slot)
+	}
+	if conn == nil {
+		return
+	}
 	if err == nil {
 		l.guard.note(slot)
 	}
-	switch {
+	switch pid := slot.ActivePID; {
 	case err == nil && pid == conn.session.PID():
 		l.guard.confirm()
 	case err != nil && replication.IsShuttingDown(err):

@@ -50,6 +50,9 @@ type Status struct {
 	// or made anew since the process began, as seen at the last look, which is at
 	// most a minute old while Postgres answers.
 	Drift []Drift `json:"drift"`
+	// WAL is what Postgres keeps for the slot, as seen at the last look, whoever
+	// reads it; nil before.
+	WAL *WAL `json:"wal"`
 }
 
 // Phase is what a Streamer is doing.
@@ -95,7 +98,7 @@ func (s *Streamer) Status() Status {
 	}
 	st.Phase = phaseOf(st.Connected, st.State)
 	st.ReceivedChanges, st.ReceivedBytes = received.byOperation(), received.bytes
-	st.Drift = s.drift.list()
+	st.Drift, st.WAL = s.drift.list(), s.wal.get()
 	return st
 }
 

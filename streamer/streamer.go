@@ -20,6 +20,7 @@ type Streamer struct {
 	count    counters
 	furthest furthest
 	drift    driftGuard
+	wal      walWatch
 
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two
@@ -43,7 +44,9 @@ func New(cfg Config, deps Deps) (*Streamer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("streamer: %w", err)
 	}
-	return &Streamer{cfg: cfg.withDefaults(), deps: deps, admin: admin, shelf: newShelf(cfg.Pipeline), note: "starting"}, nil
+	s := &Streamer{cfg: cfg.withDefaults(), deps: deps, admin: admin, shelf: newShelf(cfg.Pipeline), note: "starting"}
+	s.wal.guard.limits = s.cfg.WAL
+	return s, nil
 }
 
 // Source hands out the rows of segments in flight: to a worker in this process
@@ -65,6 +68,11 @@ func (s *Streamer) Run(ctx context.Context, at segment.Location) error {
 	if at.Instance == "" {
 		return errors.New("streamer: Location.Instance is empty")
 	}
+	// The slot is watched over all lives, and through a graceful stop.
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.watch(watching) }()
+	defer func() { unwatch(); <-watched }()
 	for {
 		err := s.live(ctx, at)
 		s.setLife(nil, noteStopped)

@@ -187,7 +187,14 @@ func streamerConfig(c *config.Config) streamer.Config {
 		LocalOnly:       c.Postgres.Origin == "none",
 		MaxInFlight:     int(c.Streamer.MaxInFlight),
 		ShutdownTimeout: orNone(c.Streamer.ShutdownTimeout),
+		WAL:             walLimits(c),
 	}
+}
+
+func walLimits(c *config.Config) streamer.WALLimits {
+	p := c.Postgres
+	return streamer.WALLimits{WarnLeft: p.WALWarnLeft, AlarmLeft: p.WALAlarmLeft,
+		WarnRetained: int64(p.WALWarnRetained), AlarmRetained: int64(p.WALAlarmRetained)}
 }
 
 // newInstance names this process, as no other ever is: workers tell by it

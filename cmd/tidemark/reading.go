@@ -62,6 +62,9 @@ func readingOf(st streamer.Status, now time.Time) ops.Reading {
 			LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes, SafeBytes: s.SafeWALSize, Lost: s.Lost(),
 		}
 	}
+	if w := st.WAL; w != nil {
+		reading.WAL = &ops.WALReading{Level: w.Level.Number(), HoursLeft: w.HoursLeft}
+	}
 	return reading
 }
 

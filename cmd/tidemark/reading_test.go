@@ -16,7 +16,7 @@ import (
 
 func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	safe := int64(5)
+	safe, left := int64(5), 3.5
 	st := streamer.Status{
 		Connected: true, Phase: streamer.Streaming,
 		Ring: ring.Stats{
@@ -27,6 +27,7 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 		InFlight: []streamer.Flight{{Since: now.Add(-time.Minute)}, {Since: now.Add(-time.Second)}},
 		SlotSeen: now.Add(-4 * time.Second), Reported: now.Add(-3 * time.Second),
 		Slot: &replication.SlotInfo{LagBytes: 1, RetainedBytes: 2, SafeWALSize: &safe, WALStatus: "lost"},
+		WAL:  &streamer.WAL{Level: streamer.WALAlarm, HoursLeft: &left},
 	}
 	r := readingOf(st, now)
 	if r.Changes["dispatched"] != 6 || r.Changes["finished"] != 4 || r.Bytes["dispatched"] != 700 || r.Bytes["free"] != 7 {
@@ -40,6 +41,9 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 	}
 	if s := r.Slot; s == nil || s.SeenAge != 4*time.Second || s.RetainedBytes != 2 || *s.SafeBytes != 5 || !s.Lost {
 		t.Errorf("slot: %+v", s)
+	}
+	if w := r.WAL; w == nil || w.Level != 2 || *w.HoursLeft != 3.5 {
+		t.Errorf("WAL: %+v", w)
 	}
 	idle := readingOf(streamer.Status{Phase: streamer.Connecting}, now)
 	if idle.WaitingAge != 0 || idle.SegmentAge != 0 || idle.FeedbackAge >= 0 || idle.Slot != nil {

@@ -16,13 +16,15 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
+	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
 func newStatus(sys system) *cobra.Command {
 	var asJSON, ready bool
 	cmd := verb("status", "Show the slot's lag, the ring, the segments in flight and the ack",
-		`Show how a pipeline stands: the slot as Postgres sees it, what the lake has on
+		`Show how a pipeline stands: the slot as Postgres sees it, how much WAL is kept
+for it and how long that can go on, what the lake has on
 record, and, if the streamer runs on this machine (or at ops.listen), its ring
 and the segments in flight. That no streamer answers is shown and is no failure;
 a database or lake that cannot be asked is one.
@@ -66,9 +68,12 @@ the exit status says so, for use in health checks.`,
 type statusReport struct {
 	Pipeline string                `json:"pipeline"`
 	Slot     *replication.SlotInfo `json:"slot"`
-	Lake     string                `json:"lake"`
-	Identity *lake.Identity        `json:"identity"`
-	Ack      *lake.AckRecord       `json:"ack"`
+	// WAL is what the slot keeps: as the process sees it, with its rate, else of
+	// this one look.
+	WAL      *streamer.WAL   `json:"wal"`
+	Lake     string          `json:"lake"`
+	Identity *lake.Identity  `json:"identity"`
+	Ack      *lake.AckRecord `json:"ack"`
 	// Process is the page of the streamer's process; Unreachable says why there
 	// is none.
 	Process     *pageStatus `json:"process"`
@@ -107,6 +112,12 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 		r.Unreachable = fmt.Sprintf("the process at %s is of pipeline %q: set ops.listen to this pipeline's", askedPage(c), page.Pipeline)
 	} else {
 		r.Process = &page
+	}
+	if r.Process != nil && r.Process.Streamer != nil && r.Process.Streamer.WAL != nil {
+		r.WAL = r.Process.Streamer.WAL
+	} else if r.Slot != nil {
+		wal := streamer.WALOf(walLimits(c), *r.Slot, time.Now())
+		r.WAL = &wal
 	}
 	return r, errors.Join(errs...)
 }

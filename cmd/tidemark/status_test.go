@@ -54,7 +54,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	if _, err := l.WriteAck(t.Context(), lake.AckRecord{Ack: 0x1FF, Timeline: 1, Writer: "w", At: time.Now()}, ""); err != nil {
 		t.Fatal(err)
 	}
-	pg := &fakePostgres{publication: true, slot: &replication.SlotInfo{Name: "tidemark_shop", Active: true, ActivePID: 42, ConfirmedFlush: 0x1FF, LagBytes: 3 << 10, WALStatus: "reserved"}}
+	pg := &fakePostgres{publication: true, slot: &replication.SlotInfo{Name: "tidemark_shop", Active: true, ActivePID: 42, ConfirmedFlush: 0x1FF, LagBytes: 3 << 10, RetainedBytes: 5 << 20, WALStatus: "reserved"}}
 	r, err := readStatus(t.Context(), c, pg, l)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +63,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	r.writeText(&out)
 	has(t, "status", out.String(),
 		"pipeline   shop", "read by process 42", "confirmed 0/1FF, 3.0 KiB behind",
+		"wal        fine: Postgres keeps 5.0 MiB of WAL for the slot; max_slot_wal_keep_size sets no limit, so the disk is the limit",
 		"begins at 0/100 on timeline 1", "ack 0/1FF",
 		"streaming, timeline 1, 2 adopted, 1 reconnects", "drift      public.orders is not published, seen 1m0s ago", "waiting 5 (1.0 MiB), free 255.0 MiB",
 		"1 segments", "00000001-0000000000000200-0000000000, 7 rows, 2.0 KiB, for 3s; holds the ack")
@@ -74,6 +75,23 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	var back statusReport
 	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF || len(back.Process.Streamer.Drift) != 1 {
 		t.Errorf("JSON does not read back: %v, %s", err, text)
+	}
+}
+
+func TestStatusShowsTheWALAsTheProcessSeesIt(t *testing.T) {
+	st, left := streamingStatus(), 2.5
+	safe, rate := int64(10<<30), float64(1<<20)
+	st.WAL = &streamer.WAL{Level: streamer.WALAlarm, RetainedBytes: 90 << 30, SafeBytes: &safe, BytesPerSecond: &rate, HoursLeft: &left, Held: "a transaction", Do: "end it"}
+	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "shop", Streamer: st}})
+	r, err := readStatus(t.Context(), c, &fakePostgres{slot: &replication.SlotInfo{}}, lake.New("s3://bucket/shop", lake.NewMemory()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r.writeText(&out)
+	has(t, "status", out.String(), "wal        alarm: Postgres keeps 90.0 GiB of WAL for the slot, 1.0 MiB more each second; at this rate the slot can be lost in 2.5 hours (after another 10.0 GiB). What holds it: a transaction; end it\n")
+	if text, err := json.Marshal(r); err != nil || !bytes.Contains(text, []byte(`"wal":{"level":"alarm",`)) || !bytes.Contains(text, []byte(`"hours_left":2.5`)) {
+		t.Errorf("JSON: %v, %s", err, text)
 	}
 }
 

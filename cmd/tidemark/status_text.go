@@ -24,7 +24,10 @@ func (r statusReport) writeText(w io.Writer) {
 			reader = fmt.Sprintf("read by process %d", s.ActivePID)
 		}
 		line("slot", "%s, %s, WAL %s", s.Name, reader, s.WALStatus)
-		line("", "confirmed %s, %s behind; keeps %s of WAL", s.ConfirmedFlush, bytesText(s.LagBytes), bytesText(s.RetainedBytes))
+		line("", "confirmed %s, %s behind", s.ConfirmedFlush, streamer.BytesText(s.LagBytes))
+	}
+	if r.WAL != nil {
+		line("wal", "%s: %s", r.WAL.Level, r.WAL)
 	}
 	line("lake", "%s", r.Lake)
 	if id := r.Identity; id != nil {
@@ -70,7 +73,7 @@ func writeStreamer(line func(what, format string, args ...any), s *streamer.Stat
 	}
 	r := s.Ring
 	line("ring", "dispatched %d changes (%s), waiting %d (%s), free %s",
-		r.Dispatched.Changes, bytesText(r.Dispatched.Bytes), r.Waiting.Changes, bytesText(r.Waiting.Bytes), bytesText(r.Free.Bytes))
+		r.Dispatched.Changes, streamer.BytesText(r.Dispatched.Bytes), r.Waiting.Changes, streamer.BytesText(r.Waiting.Bytes), streamer.BytesText(r.Free.Bytes))
 	line("in flight", "%d segments", len(s.InFlight))
 	for i, f := range s.InFlight {
 		if i == maxShown {
@@ -81,6 +84,6 @@ func writeStreamer(line func(what, format string, args ...any), s *streamer.Stat
 		if i == 0 {
 			held = "; holds the ack"
 		}
-		line("", "%s, %d rows, %s, for %s%s", f.Ref.First, f.Ref.Rows, bytesText(f.Ref.Bytes), time.Since(f.Since).Round(time.Second), held)
+		line("", "%s, %d rows, %s, for %s%s", f.Ref.First, f.Ref.Rows, streamer.BytesText(f.Ref.Bytes), time.Since(f.Since).Round(time.Second), held)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
@@ -106,7 +107,7 @@ func (t *teardown) ask(sys system) error {
 		return refuse("teardown asks first, and nobody is there to answer: give --yes if you mean it")
 	}
 	if t.slot != nil {
-		fmt.Fprintf(t.out, "This drops the replication slot %q. %s of the write-ahead log behind it are not in the lake, and never will be.\n", t.slot.Name, bytesText(t.slot.LagBytes))
+		fmt.Fprintf(t.out, "This drops the replication slot %q. %s of the write-ahead log behind it are not in the lake, and never will be.\n", t.slot.Name, streamer.BytesText(t.slot.LagBytes))
 	}
 	if t.publication {
 		fmt.Fprintf(t.out, "It drops the publication %q, which setup made.\n", t.cfg.Postgres.Publication)

@@ -100,6 +100,14 @@ func (k *checker) postgres(need Need, environ []string) {
 	if len(p.Publication) > 63 {
 		k.add("postgres.publication", "want at most 63 bytes, since Postgres cuts longer names")
 	}
+	k.duration("postgres.wal_warn_left", p.WALWarnLeft, 0)
+	k.duration("postgres.wal_alarm_left", p.WALAlarmLeft, 0)
+	if p.WALWarnLeft > 0 && p.WALWarnLeft < p.WALAlarmLeft {
+		k.add("postgres.wal_warn_left", "the warning would come after the alarm (postgres.wal_alarm_left, %s): want more time left", durationValue{&p.WALAlarmLeft})
+	}
+	if p.WALAlarmRetained > 0 && p.WALWarnRetained > p.WALAlarmRetained {
+		k.add("postgres.wal_warn_retained", "the warning would come after the alarm (postgres.wal_alarm_retained, %s): want less", p.WALAlarmRetained)
+	}
 	for _, t := range p.Tables {
 		if !qualified(t) {
 			k.add("postgres.tables", "%q names no schema: want schema.table, such as public.orders", t)

@@ -51,6 +51,14 @@ type Postgres struct {
 	// Origin is "any", or "none" to leave out transactions that were replicated
 	// into the server from elsewhere.
 	Origin string
+	// WALWarnLeft and WALAlarmLeft are how long, at the present rate, until the
+	// slot can be lost; they hold with max_slot_wal_keep_size. 0 is never. Default
+	// 24h and 4h.
+	WALWarnLeft, WALAlarmLeft time.Duration
+	// WALWarnRetained and WALAlarmRetained are what Postgres keeps for the slot;
+	// they hold without max_slot_wal_keep_size. 0 is never. Default 16GiB and
+	// 64GiB.
+	WALWarnRetained, WALAlarmRetained Size
 }
 
 // Lake says where objects go.

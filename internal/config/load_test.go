@@ -138,6 +138,13 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 			args: []string{"--ring-max-bytes=1MiB"},
 			want: []string{"ring.max_bytes (--ring-max-bytes): the ring (1MiB) is smaller than one segment"},
 		},
+		"warnings of kept WAL after the alarm": {
+			environ: []string{"TIDEMARK_POSTGRES_WAL_WARN_LEFT=1h", "TIDEMARK_POSTGRES_WAL_ALARM_RETAINED=1GiB"},
+			want:    []string{"postgres.wal_warn_left (TIDEMARK_POSTGRES_WAL_WARN_LEFT): the warning would come after the alarm", "postgres.wal_warn_retained ("},
+		},
+		"no warnings of kept WAL": {
+			environ: []string{"TIDEMARK_POSTGRES_WAL_WARN_LEFT=0s", "TIDEMARK_POSTGRES_WAL_ALARM_RETAINED=0B"},
+		},
 		"rows on an open network": {
 			args: []string{"--data-listen=0.0.0.0:7170"}, need: NeedData,
 			want: []string{"data.listen (--data-listen): rows are served"},

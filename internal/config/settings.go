@@ -41,6 +41,10 @@ func settingsOf(c *Config) []setting {
 		{key: "postgres.allow_missing_identity", value: boolValue{&c.Postgres.AllowMissingIdentity}, usage: "allow published tables without a usable replica identity, on which Postgres refuses UPDATE and DELETE"},
 		{key: "postgres.messages", value: boolValue{&c.Postgres.Messages}, usage: "keep logical messages (pg_logical_emit_message) as rows"},
 		{key: "postgres.origin", value: stringValue{&c.Postgres.Origin}, def: "any", usage: "`origin`: any, or none to leave out what was replicated into the server from elsewhere"},
+		{key: "postgres.wal_warn_left", value: durationValue{&c.Postgres.WALWarnLeft}, def: "24h", usage: "warn when at the present rate the slot can be lost within this `duration` (with max_slot_wal_keep_size; 0s: never)"},
+		{key: "postgres.wal_alarm_left", value: durationValue{&c.Postgres.WALAlarmLeft}, def: "4h", usage: "the `duration` for an alarm"},
+		{key: "postgres.wal_warn_retained", value: sizeValue{&c.Postgres.WALWarnRetained}, def: "16GiB", usage: "warn when Postgres keeps WAL of this `size` for the slot (without max_slot_wal_keep_size; 0B: never)"},
+		{key: "postgres.wal_alarm_retained", value: sizeValue{&c.Postgres.WALAlarmRetained}, def: "64GiB", usage: "the `size` for an alarm"},
 
 		{key: "lake.url", value: stringValue{&c.Lake.URL}, url: true, usage: "`URL` of the lake: s3://bucket/prefix or file:///folder"},
 		{key: "lake.endpoint", value: stringValue{&c.Lake.Endpoint}, url: true, usage: "`URL` of an S3 store other than AWS"},

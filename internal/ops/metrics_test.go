@@ -14,13 +14,14 @@ import (
 // everything is a registry in which every metric has a value.
 func everything() *prometheus.Registry {
 	reg := NewRegistry("v1.2.3")
-	safe := int64(12)
+	safe, left := int64(12), 3.5
 	reading := Reading{
 		Connected: true, State: "streaming", States: []string{"streaming", "standby"},
 		Received: map[string]int64{"insert": 9}, ReceivedBytes: 90,
 		Bytes: map[string]int64{"waiting": 7}, Changes: map[string]int64{"waiting": 1}, Segments: map[string]int64{"running": 4},
 		WaitingAge: 2 * time.Second, Ack: 0x10, ReceivedEnd: 0x20, FeedbackAge: 1500 * time.Millisecond, Adopted: 3, Drifted: map[string]int64{"dropped": 1},
 		Slot: &SlotReading{LagBytes: 10, RetainedBytes: 11, SafeBytes: &safe},
+		WAL:  &WALReading{Level: 1, HoursLeft: &left},
 	}
 	reg.MustRegister(NewStreamerCollector("orders", func() Reading { return reading }))
 	s := NewStreamerObserver(reg, "orders", []string{"slot_in_use"})
@@ -62,13 +63,13 @@ func ownNames(t *testing.T) map[string]bool {
 
 func TestWhatIsNotKnownIsNotShown(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(NewStreamerCollector("orders", func() Reading { return Reading{FeedbackAge: -1, Slot: &SlotReading{}} }))
+	reg.MustRegister(NewStreamerCollector("orders", func() Reading { return Reading{FeedbackAge: -1, Slot: &SlotReading{}, WAL: &WALReading{}} }))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := f.GetName(); n == "tidemark_feedback_age_seconds" || n == "tidemark_slot_safe_wal_bytes" {
+		if n := f.GetName(); n == "tidemark_feedback_age_seconds" || n == "tidemark_slot_safe_wal_bytes" || n == "tidemark_slot_hours_left" {
 			t.Errorf("%s is shown", n)
 		}
 	}

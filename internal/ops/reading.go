@@ -40,6 +40,8 @@ type Reading struct {
 	FeedbackAge time.Duration
 	// Slot is how the slot was seen last; nil before.
 	Slot *SlotReading
+	// WAL is what was found of the WAL that is kept for the slot; nil before.
+	WAL *WALReading
 	// Adopted counts since the process started.
 	Adopted int64
 	// Drifted counts the wanted tables whose rows do not come, by what has become
@@ -59,6 +61,15 @@ type SlotReading struct {
 	SafeBytes     *int64
 	// Lost says that the slot cannot be read any more.
 	Lost bool
+}
+
+// WALReading is what the kept WAL comes to.
+type WALReading struct {
+	// Level is 0, 1 for a warning, or 2 for an alarm.
+	Level int
+	// HoursLeft is when the slot can be lost at the present rate; nil without a
+	// limit, or while the kept WAL does not grow.
+	HoursLeft *float64
 }
 
 // emit gives one value of a metric.
@@ -141,6 +152,21 @@ func NewStreamerCollector(pipeline string, read func() Reading) prometheus.Colle
 		func(s SlotReading, e emit) {
 			if s.SafeBytes != nil {
 				e(float64(*s.SafeBytes))
+			}
+		})
+	ofWAL := func(name, help string, take func(WALReading, emit)) {
+		add(gauge, name, help, func(r Reading, e emit) {
+			if r.WAL != nil {
+				take(*r.WAL, e)
+			}
+		})
+	}
+	ofWAL("slot_wal_level", "What the WAL that is kept for the slot comes to: 0 fine, 1 warning, 2 alarm.",
+		func(w WALReading, e emit) { e(float64(w.Level)) })
+	ofWAL("slot_hours_left", "Hours until the slot can be lost, at the rate of the last ten minutes; absent without max_slot_wal_keep_size, and while the kept WAL does not grow.",
+		func(w WALReading, e emit) {
+			if w.HoursLeft != nil {
+				e(*w.HoursLeft)
 			}
 		})
 	ofSlot("slot_lost", "1 when the server has removed WAL that the slot needed.",

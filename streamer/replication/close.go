@@ -31,8 +31,8 @@ func (s *Session) fail(err error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
 }
 
-// reason is why the session has ended; nil while it has not.
-func (s *Session) reason() error {
+// Err is why the session has ended; nil while it has not.
+func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failure

@@ -121,7 +121,24 @@ func (c Config) streaming() (*pgconn.Config, error) {
 	return pc, nil
 }
 
+// ofLibpq are parameters of libpq's own that pgconn does not know and would send
+// to the server, which ends the connection. They are about the socket, which is
+// set up here as a replication connection needs it, or say what is so anyway.
+// Those that ask for more security than there is are not among them.
+var ofLibpq = []string{"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+	"sslcompression", "gsslib", "fallback_application_name"}
+
+// prepare makes pc what every connection of ours has in common.
 func (c Config) prepare(pc *pgconn.Config) {
+	for _, name := range ofLibpq {
+		deleteFold(pc.RuntimeParams, name)
+	}
+	if pc.RuntimeParams["gssencmode"] != "require" {
+		delete(pc.RuntimeParams, "gssencmode")
+	}
+	if pc.RuntimeParams["load_balance_hosts"] == "disable" {
+		delete(pc.RuntimeParams, "load_balance_hosts")
+	}
 	deleteFold(pc.RuntimeParams, "application_name")
 	name := c.Pipeline
 	if name == "" {

@@ -36,6 +36,9 @@ var (
 	// ErrInRecovery: the server is a standby, or has not been promoted yet.
 	// Transient, since it may be.
 	ErrInRecovery = errors.New("server in recovery")
+	// ErrDenied: the server does not let the role in: its password, or
+	// pg_hba.conf. Transient, since both are mended while a streamer waits.
+	ErrDenied = errors.New("role denied")
 	// ErrVersion: the server is older than 15.
 	ErrVersion = errors.New("server version unsupported")
 	// ErrSettings: a pinned setting did not take hold.
@@ -97,10 +100,13 @@ func (s *Session) classify(during phase, err error) error {
 	case code == "42704" && during == streaming:
 		return publicationMissing(s.cfg.Publications, err)
 	case code == "58P01" && during != connecting, code == "55000" && during != connecting && saysInvalidated(pg):
-		return slotInvalidated(slot, err)
+		return slotInvalidated(slot, "", err)
 	case code == "57P01", code == "57P02", code == "57P03", code == "57P05":
 		return &Error{Kind: ErrServerShutdown, Cause: err,
 			Text: "the server is shutting down or starting, or an administrator ended the connection; what was not confirmed comes again"}
+	case strings.HasPrefix(code, "28"):
+		return &Error{Kind: ErrDenied, Cause: err,
+			Text: "the server does not let the role in: if its password was changed, put the new one into the PGPASSFILE, which is read at each attempt, or start this process again with the new one in postgres.url or PGPASSWORD; if not, look at the role and at pg_hba.conf"}
 	case code == "42501" && during == connecting:
 		return fmt.Errorf("the role may not open a replication connection: ALTER ROLE ... REPLICATION (on RDS: GRANT rds_replication TO ...): %w", err)
 	}
@@ -117,9 +123,22 @@ func slotMissing(slot string, cause error) error {
 		"replication slot %q does not exist: if this pipeline is new, run tidemark setup; if it is not, the slot was dropped or the server was replaced by one that does not have it, and rows committed since the last ack are not in the lake", slot)}
 }
 
-func slotInvalidated(slot string, cause error) error {
-	return &Error{Kind: ErrSlotInvalidated, Cause: cause, Text: fmt.Sprintf(
-		"replication slot %q was invalidated: the server has removed WAL that it still needed, so rows committed since the last ack cannot be read any more; raise max_slot_wal_keep_size and make a new slot", slot)}
+// slotInvalidated takes the server's word for why (invalidation_reason of
+// pg_replication_slots, from 17 on), or nothing.
+func slotInvalidated(slot, reason string, cause error) error {
+	text := fmt.Sprintf("replication slot %q was invalidated", slot)
+	do := "look at pg_replication_slots"
+	switch reason {
+	case "", "wal_removed":
+		text += ": the server has removed WAL that it still needed (max_slot_wal_keep_size)"
+		do = "raise max_slot_wal_keep_size"
+	case "idle_timeout":
+		text += ": nobody has read it for longer than idle_replication_slot_timeout"
+		do = "set idle_replication_slot_timeout = 0"
+	default:
+		text += " (" + reason + ")"
+	}
+	return &Error{Kind: ErrSlotInvalidated, Cause: cause, Text: text + ", so rows committed since the last ack cannot be read any more; " + do + ", and make a new slot as under \"gaps\" in the operations guide"}
 }
 
 func publicationMissing(names []string, cause error) error {
@@ -161,7 +180,7 @@ func Transient(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
 		return false
-	case errors.Is(err, ErrSlotInUse), errors.Is(err, ErrServerShutdown), errors.Is(err, ErrInRecovery):
+	case errors.Is(err, ErrSlotInUse), errors.Is(err, ErrServerShutdown), errors.Is(err, ErrInRecovery), errors.Is(err, ErrDenied):
 		return true
 	case errors.Is(err, ErrSlotMissing), errors.Is(err, ErrSlotExists), errors.Is(err, ErrSlotInvalidated),
 		errors.Is(err, ErrSlotUnsuitable), errors.Is(err, ErrPublicationMissing), errors.Is(err, ErrPublicationDiffers),
@@ -176,14 +195,15 @@ func Transient(err error) bool {
 }
 
 // transientCode knows the classes of Appendix A of the PostgreSQL documentation
-// that pass by themselves: connection, transaction rollback, insufficient
-// resources, object in use, operator intervention, system and internal errors.
+// that pass by themselves, or are mended elsewhere: connection, authorization,
+// transaction rollback, insufficient resources, object in use, operator
+// intervention, system and internal errors.
 func transientCode(code string) bool {
 	if len(code) != 5 {
 		return true
 	}
 	switch code[:2] {
-	case "08", "40", "53", "57", "58", "XX":
+	case "08", "28", "40", "53", "57", "58", "XX":
 		return true
 	}
 	return code == "55006"

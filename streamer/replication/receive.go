@@ -58,7 +58,7 @@ func (s *Session) Receive() (Message, error) {
 			s.fail(err)
 			// What had ended the session before explains a broken connection;
 			// what the server says explains what had ended the session.
-			reason := s.reason()
+			reason := s.Err()
 			if reason != ErrClosed && fromServer(err) {
 				reason = err
 			}
@@ -78,7 +78,7 @@ func fromServer(err error) bool {
 // receive takes one message of the protocol. done says that it is one for the
 // caller.
 func (s *Session) receive() (m Message, done bool, err error) {
-	if s.reason() == ErrClosed {
+	if s.Err() == ErrClosed {
 		return Message{}, false, ErrClosed
 	}
 	msg, err := s.front.Receive()

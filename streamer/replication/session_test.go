@@ -362,7 +362,7 @@ func TestConnectErrorsSayWhatToDoAndKeepThePassword(t *testing.T) {
 		transient        bool
 	}{
 		"no REPLICATION":  {d.srv.URLFor("plain_"+d.name, "hunter2", d.name), d.name, "REPLICATION", false},
-		"no such role":    {d.srv.URLFor("nobody_here", "hunter2", d.name), d.name, "nobody_here", false},
+		"no such role":    {d.srv.URLFor("nobody_here", "hunter2", d.name), d.name, "nobody_here", true},
 		"no database":     {d.srv.URLFor("postgres", "hunter2", "nodb"), d.name, "nodb", false},
 		"nobody listens":  {"postgres://u:hunter2@127.0.0.1:1/x?sslmode=disable", d.name, "127.0.0.1:1", true},
 		"not a URL":       {"postgres://u:hunter2@127.0.0.1:port/x", d.name, "connection string", false},

@@ -122,7 +122,7 @@ func TestProbeThatSucceedsEndsNothing(t *testing.T) {
 	<-probes
 	signal(s.suspect)
 	<-probes
-	if err := s.reason(); err != nil {
+	if err := s.Err(); err != nil {
 		t.Fatalf("the session has ended: %v", err)
 	}
 }

@@ -66,8 +66,8 @@ func (s *Session) stream(conn net.Conn, front *pgproto3.Frontend) {
 // cannot be read from.
 func (s *Session) inspectSlot(ctx context.Context) error {
 	// The name was checked: it needs no quoting.
-	rows, err := queryRows(ctx, s.pg, `SELECT plugin, database, two_phase, wal_status, confirmed_flush_lsn, slot_type
-		FROM pg_catalog.pg_replication_slots WHERE slot_name = '`+s.cfg.Slot+`'`, 6)
+	rows, err := queryRows(ctx, s.pg, `SELECT plugin, database, two_phase, wal_status, confirmed_flush_lsn, slot_type, pg_catalog.to_jsonb(s) ->> 'invalidation_reason'
+		FROM pg_catalog.pg_replication_slots s WHERE slot_name = '`+s.cfg.Slot+`'`, 7)
 	if err != nil {
 		return fmt.Errorf("read slot: %w", err)
 	}
@@ -75,8 +75,8 @@ func (s *Session) inspectSlot(ctx context.Context) error {
 		return slotMissing(s.cfg.Slot, nil)
 	}
 	plugin, database, twoPhase, status, confirmed, kind := rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4], rows[0][5]
-	if status == walLost {
-		return slotInvalidated(s.cfg.Slot, nil)
+	if reason := rows[0][6]; status == walLost || reason != "" {
+		return slotInvalidated(s.cfg.Slot, reason, nil)
 	}
 	if text := unsuitable(s.cfg.Slot, kind, plugin, database, s.system.Database, twoPhase == "t"); text != "" {
 		return &Error{Kind: ErrSlotUnsuitable, Text: text}

@@ -155,7 +155,7 @@ func TestCloseInterruptsABlockedReport(t *testing.T) {
 	s := newSession(Config{Slot: "s"}, discard())
 	s.timeout = 40 * time.Millisecond
 	s.stream(ours, s.frontend(ours, ours))
-	throughout(t, 200*time.Millisecond, "the report is blocked", func() bool { return s.reason() == nil })
+	throughout(t, 200*time.Millisecond, "the report is blocked", func() bool { return s.Err() == nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
