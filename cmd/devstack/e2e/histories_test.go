@@ -43,10 +43,12 @@ var record = flag.Bool("record", false, "write new histories to ../../workflows/
 // played answers the attempts of one workflow's activities in order.
 type played func(ctx context.Context, in activities.UploadInput) (activities.UploadResult, error)
 
-// cast has the answers of each workflow, by its ID.
+// cast has the answers of each workflow, by its ID, and counts the attempts that
+// have begun.
 type cast struct {
-	mu   sync.Mutex
-	left map[string][]played
+	mu    sync.Mutex
+	left  map[string][]played
+	begun map[string]int
 }
 
 func (c *cast) play(ctx context.Context, in activities.UploadInput) (activities.UploadResult, error) {
@@ -58,6 +60,7 @@ func (c *cast) play(ctx context.Context, in activities.UploadInput) (activities.
 	}
 	next := c.left[id][0]
 	c.left[id] = c.left[id][1:]
+	c.begun[id]++
 	c.mu.Unlock()
 	return next(ctx, in)
 }
@@ -89,16 +92,17 @@ func scenes() []scene {
 	return []scene{
 		{name: "stored", activities: []played{stores}},
 		{name: "retried", activities: []played{failsWith(activities.StoreUnavailable), failsWith(activities.RowsNotYet), stores}},
-		{name: "moved", activities: []played{waits, stores}, act: func(s *staged) { s.redirect() }},
-		{name: "moved-twice-at-once", activities: []played{waits, stores, stores, stores}, act: func(s *staged) { s.redirect(); s.redirect() }},
+		{name: "moved", activities: []played{waits, stores}, act: func(s *staged) { s.begun(1); s.redirect() }},
+		{name: "moved-twice-at-once", activities: []played{waits, stores, stores, stores}, act: func(s *staged) { s.begun(1); s.redirect(); s.redirect() }},
 		{name: "waiting", activities: []played{malformed}, open: true, act: func(s *staged) { s.waiting() }},
 		{name: "uploading", activities: []played{waits}, open: true},
 		{name: "retried-by-hand", activities: []played{malformed, stores}, act: func(s *staged) { s.waiting(); s.update(workflows.RetryUpdate) }},
-		{name: "retried-by-hand-while-uploading", activities: []played{waits, stores}, act: func(s *staged) { s.update(workflows.RetryUpdate) }},
+		{name: "retried-by-hand-while-uploading", activities: []played{waits, stores}, act: func(s *staged) { s.begun(1); s.update(workflows.RetryUpdate) }},
 		{name: "quarantined", activities: []played{malformed, putsAside}, act: func(s *staged) { s.waiting(); s.update(workflows.QuarantineUpdate) }},
 		{name: "quarantine-moved", activities: []played{malformed, waits, putsAside}, act: func(s *staged) {
 			s.waiting()
 			s.updateAsync(workflows.QuarantineUpdate)
+			s.begun(2)
 			s.redirect()
 		}},
 		{name: "quarantine-failed", activities: []played{malformed, failsWith(activities.LakeConflict), stores}, act: func(s *staged) {
@@ -106,7 +110,7 @@ func scenes() []scene {
 			s.update(workflows.QuarantineUpdate)
 			s.update(workflows.RetryUpdate)
 		}},
-		{name: "canceled", activities: []played{waits}, act: func(s *staged) { s.cancel() }},
+		{name: "canceled", activities: []played{waits}, act: func(s *staged) { s.begun(1); s.cancel() }},
 		{name: "reset", activities: []played{stores, stores}, act: func(s *staged) { s.await(); s.reset() }},
 	}
 }
@@ -122,11 +126,12 @@ type scene struct {
 // staged is a scene being played.
 type staged struct {
 	*testing.T
-	ctx context.Context
-	c   client.Client
-	tr  *tracker.Tracker
-	rec segment.Record
-	n   int
+	ctx  context.Context
+	c    client.Client
+	tr   *tracker.Tracker
+	rec  segment.Record
+	n    int
+	cast *cast
 	// namespace is the harness's.
 	namespace string
 }
@@ -141,7 +146,6 @@ func (s *staged) must(err error) {
 func (s *staged) id() string { return s.rec.Ref.WorkflowID() }
 
 func (s *staged) redirect() {
-	s.scheduled()
 	s.n++
 	s.must(s.tr.Redirect(s.ctx, s.rec, segment.Location{Instance: fmt.Sprint("next-", s.n), Address: "127.0.0.1:4002"}))
 }
@@ -149,7 +153,23 @@ func (s *staged) redirect() {
 // eventually waits until the history has what holds asks for.
 func (s *staged) eventually(what string, holds func([]*historypb.HistoryEvent) bool) {
 	s.Helper()
-	for !holds(history(s.T, s.ctx, s.c, s.id())) {
+	s.until(what, func() bool { return holds(history(s.T, s.ctx, s.c, s.id())) })
+}
+
+// begun waits until so many attempts have begun. Before that, whatever makes the
+// workflow give up an attempt may come before it has taken its part of the script.
+func (s *staged) begun(attempts int) {
+	s.Helper()
+	s.until(fmt.Sprintf("%d attempts have begun", attempts), func() bool {
+		s.cast.mu.Lock()
+		defer s.cast.mu.Unlock()
+		return s.cast.begun[s.id()] >= attempts
+	})
+}
+
+func (s *staged) until(what string, holds func() bool) {
+	s.Helper()
+	for !holds() {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-s.ctx.Done():
@@ -178,7 +198,6 @@ func (s *staged) waiting() {
 }
 
 func (s *staged) updateAsync(name string) client.WorkflowUpdateHandle {
-	s.scheduled()
 	handle, err := s.c.UpdateWorkflow(s.ctx, client.UpdateWorkflowOptions{WorkflowID: s.id(), UpdateName: name, WaitForStage: client.WorkflowUpdateStageAccepted})
 	s.must(err)
 	return handle
@@ -193,7 +212,6 @@ func (s *staged) update(name string) {
 }
 
 func (s *staged) cancel() {
-	s.scheduled()
 	s.must(s.c.CancelWorkflow(s.ctx, s.id(), ""))
 }
 
@@ -220,16 +238,19 @@ func history(t *testing.T, ctx context.Context, c client.Client, id string) []*h
 func TestHistoriesOfARealServerReplay(t *testing.T) {
 	h := temporalOnly(t)
 	c := dialTemporal(t, h)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
-	defer cancel()
-	tr := tracker.New(c, tracker.Config{TaskQueue: "histories", Namespace: h.Stack.Temporal.Namespace(), Eager: true, Logger: slog.New(slog.DiscardHandler)})
-	if _, err := tr.Setup(ctx); err != nil {
+	tr := tracker.New(c, tracker.Config{
+		TaskQueue: "histories", Namespace: h.Stack.Temporal.Namespace(), Eager: true, Logger: slog.New(slog.DiscardHandler),
+		Heartbeat: time.Hour, // the played attempts send none
+	})
+	if _, err := tr.Setup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	actors := &cast{left: make(map[string][]played)}
+	actors := &cast{left: make(map[string][]played), begun: make(map[string]int)}
 	startWorker(t, c, "histories", actors.play, actors.play)
 	for _, scene := range scenes() {
 		t.Run(scene.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
+			defer cancel()
 			ref := trackertest.Ref(scene.name, 0, 4)
 			actors.mu.Lock()
 			actors.left[ref.WorkflowID()] = scene.activities
@@ -238,7 +259,7 @@ func TestHistoriesOfARealServerReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &staged{T: t, ctx: ctx, c: c, tr: tr, rec: rec, namespace: h.Stack.Temporal.Namespace()}
+			s := &staged{T: t, ctx: ctx, c: c, tr: tr, rec: rec, cast: actors, namespace: h.Stack.Temporal.Namespace()}
 			if scene.act != nil {
 				scene.act(s)
 			}

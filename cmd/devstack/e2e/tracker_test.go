@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,16 +45,20 @@ func dialTemporal(t *testing.T, h *harness.Harness) client.Client {
 	return c
 }
 
-// stage plays the activities: an upload goes on until the test lets its segment
-// finish.
+// stage plays the activities: an upload goes on until the test lets its run
+// finish. An attempt that the workflow has given up hears nothing of that, since
+// it does not heartbeat: it stays until its run or the worker ends.
 type stage struct {
+	*testing.T
+	c client.Client
+
 	mu      sync.Mutex
-	release map[string]chan struct{}
+	done    map[string]chan struct{} // by run, closed when it may finish
 	sources map[string][]segment.Location
 }
 
-func newStage() *stage {
-	return &stage{release: make(map[string]chan struct{}), sources: make(map[string][]segment.Location)}
+func newStage(t *testing.T, c client.Client) *stage {
+	return &stage{T: t, c: c, done: make(map[string]chan struct{}), sources: make(map[string][]segment.Location)}
 }
 
 func (s *stage) upload(ctx context.Context, in activities.UploadInput) (activities.UploadResult, error) {
@@ -62,45 +67,46 @@ func (s *stage) upload(ctx context.Context, in activities.UploadInput) (activiti
 	s.sources[id] = append(s.sources[id], in.Source)
 	s.mu.Unlock()
 	select {
-	case <-s.gate(id):
+	case <-s.gate(activity.GetInfo(ctx).WorkflowExecution.RunID):
 		return activities.UploadResult{Version: activities.Version, Objects: []activities.Object{{Key: lake.Key(in.Ref), Rows: in.Ref.Rows, Bytes: 1000}}}, nil
 	case <-ctx.Done():
 		return activities.UploadResult{}, context.Cause(ctx)
 	}
 }
 
-func (s *stage) gate(id string) chan struct{} {
+func (s *stage) gate(run string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.release[id] == nil {
-		s.release[id] = make(chan struct{}, 1000)
+	if s.done[run] == nil {
+		s.done[run] = make(chan struct{})
 	}
-	return s.release[id]
+	return s.done[run]
 }
 
-// finish lets one attempt succeed; those that the workflow has given up take
-// nothing away from it, since they were canceled before.
+// finish lets the uploads of a workflow's open run succeed. A run that comes
+// after it has to be let go in its turn.
 func (s *stage) finish(id string) {
-	gate := s.gate(id)
-	for range 10 {
-		gate <- struct{}{}
+	s.Helper()
+	described, err := s.c.DescribeWorkflowExecution(s.Context(), id, "")
+	if err != nil {
+		s.Fatal(err)
 	}
+	close(s.gate(described.GetWorkflowExecutionInfo().GetExecution().GetRunId()))
 }
 
-// moved gives the sources of all attempts but the first.
-func (s *stage) moved(id string) []segment.Location {
+// asked gives where the attempts of a workflow's uploads were told that the rows
+// are. Which of them is the first to hear of a move is not said: the signal may
+// be there before the first attempt begins.
+func (s *stage) asked(id string) []segment.Location {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.sources[id]) == 0 {
-		return nil
-	}
-	return append([]segment.Location(nil), s.sources[id][1:]...)
+	return slices.Clone(s.sources[id])
 }
 
 // startWorker runs the real workflow with played activities until the test ends.
 func startWorker(t *testing.T, c client.Client, queue string, upload, quarantine any) {
 	t.Helper()
-	w := sdkworker.New(c, queue, sdkworker.Options{Identity: "e2e", MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
+	w := sdkworker.New(c, queue, sdkworker.Options{Identity: "e2e"})
 	w.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
 	w.RegisterActivityWithOptions(upload, activity.RegisterOptions{Name: activities.UploadName})
 	w.RegisterActivityWithOptions(quarantine, activity.RegisterOptions{Name: activities.QuarantineName})
@@ -118,11 +124,11 @@ func temporalOnly(t *testing.T) *harness.Harness {
 func TestTheTrackersContractHoldsOverTemporal(t *testing.T) {
 	h := temporalOnly(t)
 	c := dialTemporal(t, h)
-	s := newStage()
+	s := newStage(t, c)
 	startWorker(t, c, "contract", s.upload, s.upload)
 	trackertest.Run(t, trackertest.Env{
 		Client: c, Namespace: h.Stack.Temporal.Namespace(), TaskQueue: "contract",
-		Finish: s.finish, Sources: s.moved,
+		Finish: s.finish, Sources: s.asked,
 	})
 }
 

@@ -27,15 +27,17 @@ type Env struct {
 	Namespace string
 	// TaskQueue is where segments are started.
 	TaskQueue string
-	// Finish lets the open run of a workflow complete.
+	// Finish lets the open run of a workflow complete, and none that is opened
+	// later.
 	Finish func(id string)
-	// Sources gives where the rows of a workflow were said to be by signals, as
-	// far as that has had an effect yet, in order.
+	// Sources gives where the rows of a workflow were said to be by signals, and
+	// maybe at its start, as far as that has had an effect yet, in order.
 	Sources func(id string) []segment.Location
 }
 
-// bound is how long anything may take.
-const bound = 30 * time.Second
+// bound is how long a part may take. A workflow task that a busy worker misses
+// comes again after ten seconds.
+const bound = 2 * time.Minute
 
 var (
 	here  = segment.Location{Instance: "a", Address: "127.0.0.1:4001"}
@@ -64,7 +66,8 @@ func Ref(pipeline string, first, last uint64) segment.Ref {
 func Run(t *testing.T, env Env) {
 	tr := tracker.New(env.Client, tracker.Config{
 		TaskQueue: env.TaskQueue, Namespace: env.Namespace, Logger: slog.New(slog.DiscardHandler),
-		MinBackoff: 10 * time.Millisecond,
+		MinBackoff: 10 * time.Millisecond, AttributePatience: bound,
+		Heartbeat: time.Hour, // played uploads send none
 	})
 	// First of all: without the search attributes nothing can be started.
 	t.Run("setup registers the search attributes once", func(t *testing.T) { testSetup(t, tr) })
