@@ -144,6 +144,13 @@ func (f *fakeTemporal) terminate(ref segment.Ref) {
 	f.end(e, segment.Broken, nil)
 }
 
+// rewrite makes the record of a segment another one.
+func (f *fakeTemporal) rewrite(ref segment.Ref, change func(*segment.Ref)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.entries[ref.WorkflowID()].rec.Ref)
+}
+
 // close ends every upload and waits for it.
 func (f *fakeTemporal) close() {
 	f.mu.Lock()

@@ -100,7 +100,7 @@ func TestAConnectionThatComesWhenTheLifeHasEndedIsClosed(t *testing.T) {
 	go func() { ended <- l.stream(ctx) }()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(bound):
 		t.Error("the connection is still read")
 		l.disconnect()
 		<-ended

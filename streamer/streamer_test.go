@@ -234,21 +234,21 @@ func TestWhatCouldLoseRowsIsAStop(t *testing.T) {
 		"a record of other rows": {
 			before: func(w *world) {
 				ref := w.leaveRunning(func() { w.insert(5) })
-				w.temporal.entries[ref.WorkflowID()].rec.Ref.Digest++
+				w.temporal.rewrite(ref, func(r *segment.Ref) { r.Digest++ })
 			},
 			want: "has the digest",
 		},
 		"a record of another lake": {
 			before: func(w *world) {
 				ref := w.leaveRunning(func() { w.insert(5) })
-				w.temporal.entries[ref.WorkflowID()].rec.Ref.Lake = "s3://elsewhere"
+				w.temporal.rewrite(ref, func(r *segment.Ref) { r.Lake = "s3://elsewhere" })
 			},
 			want: "does not fit this pipeline",
 		},
 		"a recorded boundary beyond the server's WAL": {
 			before: func(w *world) {
 				ref := w.leaveRunning(func() { w.insert(5) })
-				w.temporal.entries[ref.WorkflowID()].rec.Ref.Last.LSN += 1 << 40
+				w.temporal.rewrite(ref, func(r *segment.Ref) { r.Last.LSN += 1 << 40 })
 			},
 			want: "WAL ends at",
 		},

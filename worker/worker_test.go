@@ -13,14 +13,14 @@ import (
 	"go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-	"go.uber.org/goleak"
 
 	"github.com/tidemark-cdc/tidemark/activities"
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/tracker/trackertest"
 	"github.com/tidemark-cdc/tidemark/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -94,7 +94,7 @@ func wait[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing came")
 	}
 	return v

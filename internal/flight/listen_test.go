@@ -3,9 +3,11 @@ package flight
 import (
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
 )
@@ -61,14 +63,11 @@ func TestServerBindsOnlyToWhatIsSafe(t *testing.T) {
 }
 
 func TestServerOnTheNetworkIsNeverBoundWhenRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := pgtest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	port := strconv.Itoa(ports[0])
 	if _, err := NewServer(ServerConfig{Listen: "0.0.0.0:" + port}, segmenttest.NewMemory(), quiet); err == nil {
 		t.Fatal("no error")
 	}

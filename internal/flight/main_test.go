@@ -8,16 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // patience bounds what must happen promptly.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 

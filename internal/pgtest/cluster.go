@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,14 +111,4 @@ func environment(in Installation, extra []string) []string {
 		env = append(env, "LD_LIBRARY_PATH="+in.Lib)
 	}
 	return append(env, extra...)
-}
-
-// freePort asks the system for a loopback port that nobody listens on.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }

@@ -67,8 +67,8 @@ func (m Mode) signal() syscall.Signal {
 }
 
 const (
-	startBound = 60 * time.Second
-	stopBound  = 60 * time.Second
+	startBound = 2 * time.Minute
+	stopBound  = time.Minute
 )
 
 // Server is a cluster and, while it runs, its postmaster. Its methods may be
@@ -169,11 +169,11 @@ func (s *Server) start(ctx context.Context, freely bool) error {
 	defer cancel()
 	for {
 		if s.port == 0 {
-			port, err := freePort()
+			ports, err := FreePorts(1)
 			if err != nil {
 				return err
 			}
-			s.port = port
+			s.port = ports[0]
 		}
 		err := s.launch(ctx)
 		switch {

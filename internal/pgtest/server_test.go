@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestServerLivesAndDies(t *testing.T) {
 	s := New(t, Options{Settings: map[string]string{"wal_sender_timeout": "7s"}})
 	pid := s.PID()
 	dial := func() error {
-		c, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(s.Port()), time.Second)
+		c, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(s.Port()), time.Minute)
 		if err == nil {
 			c.Close()
 		}
@@ -54,7 +54,7 @@ func TestServerLivesAndDies(t *testing.T) {
 }
 
 func TestStartSaysWhyItFailed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err := Start(ctx, Options{Settings: map[string]string{"wal_level": "nonsense"}})
 	if err == nil || !strings.Contains(err.Error(), "nonsense") {

@@ -3,13 +3,12 @@ package segment_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestSourceInMemoryKeepsTheContract(t *testing.T) {
 	segmenttest.Run(t, func(t *testing.T, segs []segmenttest.Segment) segment.Source {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
@@ -24,7 +24,7 @@ var versions = []int{15, 18}
 var servers = map[int]*pgtest.Server{}
 
 // bound is how long a test waits for something that must happen.
-const bound = 30 * time.Second
+const bound = 2 * time.Minute
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
@@ -38,7 +38,7 @@ func run(m *testing.M) (code int) {
 				code = 1
 			}
 		}
-		if err := goleak.Find(); err != nil && code == 0 {
+		if err := leaktest.Find(); err != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

@@ -115,7 +115,7 @@ func TestAServerThatHangsIsAnOutageToo(t *testing.T) {
 		}
 		return nil
 	}}, func(c *tracker.Config) {
-		c.CallTimeout = 100 * time.Millisecond
+		c.CallTimeout = 2 * time.Second // the other calls have to come through in that time
 		c.OnOutage = func(since time.Time, _ error) {
 			if !since.IsZero() {
 				hang.Store(false)

@@ -9,14 +9,14 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
-	"go.uber.org/goleak"
 
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
 	"github.com/tidemark-cdc/tidemark/internal/tracker/trackertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func dial(t *testing.T, f *trackertest.Frontend) client.Client {
 	t.Helper()
@@ -57,7 +57,7 @@ func newTracker(t *testing.T, f *trackertest.Frontend, change func(*tracker.Conf
 	t.Helper()
 	cfg := tracker.Config{
 		TaskQueue: "tidemark-test", Namespace: trackertest.Namespace, Logger: slog.New(slog.DiscardHandler),
-		CallTimeout: 2 * time.Second, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond,
+		CallTimeout: 30 * time.Second, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond,
 	}
 	if change != nil {
 		change(&cfg)
@@ -68,7 +68,7 @@ func newTracker(t *testing.T, f *trackertest.Frontend, change func(*tracker.Conf
 var at = segment.Location{Instance: "a", Address: "127.0.0.1:4001"}
 
 func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -15,14 +15,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/leaktest"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 )
 
 // versions are the majors that everything is tested on.
 var versions = []int{15, 18}
+
+// bound is how long a test waits for something that must happen.
+const bound = 2 * time.Minute
 
 // servers are shared by all tests that do not stop them; those that do copy
 // templates.
@@ -59,7 +62,7 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	if err := goleak.Find(); err != nil {
+	if err := leaktest.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -253,8 +256,8 @@ func (r *receiver) ended(t *testing.T) error {
 	select {
 	case <-r.done:
 		return r.err
-	case <-time.After(60 * time.Second):
-		t.Fatal("the session has not ended in 20 s")
+	case <-time.After(bound):
+		t.Fatalf("the session has not ended in %v", bound)
 		return nil
 	}
 }
@@ -287,13 +290,13 @@ func ask[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 	return v
 }
 
-// eventually waits for a condition, at most 20 s.
+// eventually waits for a condition, with a bound.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(bound)
 	for !cond() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in a minute: %s", what)
+			t.Fatalf("not in %v: %s", bound, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

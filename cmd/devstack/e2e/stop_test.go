@@ -17,7 +17,7 @@ import (
 func TestSignalsStopInPeaceAndNothingIsLostOrDoubled(t *testing.T) {
 	few := pipeline.Settings{
 		"segment.max_rows": 300, "segment.max_age": "200ms",
-		"streamer.shutdown_timeout": "20s", "worker.drain_timeout": "3s",
+		"streamer.shutdown_timeout": "90s", "worker.drain_timeout": "3s",
 	}
 	onEach(t, harness.Options{Settings: few, TemporalMemory: true}, func(t *testing.T, h *harness.Harness) {
 		l := h.Load(load.Config{Seed: 7, Rate: 2000, Largest: 1000})
@@ -25,7 +25,7 @@ func TestSignalsStopInPeaceAndNothingIsLostOrDoubled(t *testing.T) {
 		p := h.Run()
 		h.WaitObjects(20)
 		signal(t, p, syscall.SIGTERM)
-		h.Within(20*time.Second, "a graceful stop under load", p.Done())
+		h.Within(90*time.Second, "a graceful stop under load", p.Done())
 		ended(t, p, 0)
 		// It has finished what it began: no object stands beyond the ack, and
 		// Postgres knows all of it.
@@ -48,7 +48,7 @@ func TestSignalsStopInPeaceAndNothingIsLostOrDoubled(t *testing.T) {
 		before := len(h.Objects())
 		h.WaitObjects(before + 10)
 		signal(t, p, syscall.SIGTERM)
-		h.Within(15*time.Second, "a graceful stop with an upload that hangs", p.Done())
+		h.Within(45*time.Second, "a graceful stop with an upload that hangs", p.Done())
 		ended(t, p, 0)
 		held.Remove()
 
@@ -62,7 +62,7 @@ func TestSignalsStopInPeaceAndNothingIsLostOrDoubled(t *testing.T) {
 		signal(t, p, syscall.SIGTERM)
 		p.WaitLog("stopping: no more is read", harness.Bound)
 		signal(t, p, syscall.SIGTERM)
-		h.Within(3*time.Second, "a stop by two signals", p.Done())
+		h.Within(30*time.Second, "a stop by two signals", p.Done())
 		ended(t, p, 1)
 
 		p = h.Run()

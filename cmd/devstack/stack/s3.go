@@ -110,7 +110,7 @@ func (s *S3) Start(ctx context.Context) error {
 	}
 	s.proc = p
 	return p.Ready(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if err := answers(ctx, s.Endpoint()+s3gateway.HealthPath); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (s *S3) Stop() error {
 	if s.proc == nil {
 		return nil
 	}
-	return s.proc.Stop(15 * time.Second)
+	return s.proc.Stop(90 * time.Second)
 }
 
 // Kill ends the gateway with SIGKILL.

@@ -21,7 +21,7 @@ type Options struct {
 	Postgres PostgresOptions
 	// Faults puts a FaultProxy before the S3 gateway.
 	Faults bool
-	// Bound is how long all servers together may take to get ready; zero is two
+	// Bound is how long all servers together may take to get ready; zero is four
 	// minutes.
 	Bound time.Duration
 	// Progress, when set, is told in a sentence what is going on. It is called
@@ -58,7 +58,7 @@ func start(ctx context.Context, opt Options) (_ *Stack, err error) {
 		opt.Progress = func(string) {}
 	}
 	if opt.Bound == 0 {
-		opt.Bound = 2 * time.Minute
+		opt.Bound = 4 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.Bound)
 	defer cancel()

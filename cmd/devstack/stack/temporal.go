@@ -87,7 +87,7 @@ func (t *Temporal) Start(ctx context.Context) error {
 	}
 	defer c.Close()
 	return p.Ready(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.cfg.Namespace})
 		if err != nil {
@@ -105,7 +105,7 @@ func (t *Temporal) Stop() error {
 	if t.proc == nil {
 		return nil
 	}
-	return t.proc.Stop(30 * time.Second)
+	return t.proc.Stop(90 * time.Second)
 }
 
 // Kill ends the server with SIGKILL.

@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds everything that must happen promptly.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // Factory makes a Source of pipeline Pipeline that stands to each of the given
 // segments as its State says, and knows no other. The segments are in stream

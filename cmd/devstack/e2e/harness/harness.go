@@ -19,7 +19,7 @@ import (
 )
 
 // Bound is how long a step of a test may take before the test fails.
-const Bound = 2 * time.Minute
+const Bound = 3 * time.Minute
 
 // name is the pipeline's, and its prefix in the bucket.
 const name = "e2e"

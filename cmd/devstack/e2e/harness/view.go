@@ -21,13 +21,14 @@ import (
 
 // Status is what a streamer's page says of it, as far as tests need it.
 type Status struct {
-	State      string     `json:"state"`
-	Connected  bool       `json:"connected"`
-	Ring       ring.Stats `json:"ring"`
-	AckRecord  change.LSN `json:"ack"`
-	InFlight   []Flight   `json:"in_flight"`
-	Adopted    int64      `json:"adopted"`
-	Reconnects int64      `json:"reconnects"`
+	State      string          `json:"state"`
+	Connected  bool            `json:"connected"`
+	Ring       ring.Stats      `json:"ring"`
+	AckRecord  change.LSN      `json:"ack"`
+	Last       change.Position `json:"last"` // AckRecord covers it
+	InFlight   []Flight        `json:"in_flight"`
+	Adopted    int64           `json:"adopted"`
+	Reconnects int64           `json:"reconnects"`
 }
 
 // Flight is a segment in flight.
@@ -77,17 +78,20 @@ func (h *Harness) AckLSN() change.LSN {
 	return lsn
 }
 
-// WaitAckStands waits until the ack has not moved for a while, longer than the
-// lake's record is written under load, and returns it.
-func (h *Harness) WaitAckStands() change.LSN {
-	h.t.Helper()
-	stands, since := h.AckLSN(), time.Now()
-	h.Eventually(Bound, func() string {
-		if now := h.AckLSN(); now != stands {
-			stands, since = now, time.Now()
-		}
-		if time.Since(since) < 2500*time.Millisecond {
-			return fmt.Sprintf("the ack goes on moving, to %s by now", stands)
+// WaitAckBefore waits until the ack stands for as long as the segment that begins
+// at first is not finished, and returns it: everything before that one is in the
+// lake and on record, and Postgres knows.
+func (p *Proc) WaitAckBefore(first change.Position) (stands change.LSN) {
+	p.h.t.Helper()
+	p.WaitStatus(func(st Status) string {
+		stands = p.h.AckLSN()
+		switch {
+		case len(st.InFlight) == 0 || st.InFlight[0].Ref.First != first:
+			return fmt.Sprintf("of %d segments in flight the one that begins at %s is not the first", len(st.InFlight), first)
+		case st.Last != st.InFlight[0].Ref.Follows:
+			return fmt.Sprintf("the lake has everything up to %s on record, waiting for %s", st.Last, st.InFlight[0].Ref.Follows)
+		case stands != st.AckRecord:
+			return fmt.Sprintf("the slot stands at %s, on record is %s", stands, st.AckRecord)
 		}
 		return ""
 	})
@@ -186,7 +190,7 @@ func (p *Proc) WaitStatus(check func(Status) string) {
 
 func (p *Proc) status() (Status, error) {
 	var page struct{ Streamer *Status }
-	ctx, cancel := context.WithTimeout(p.h.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(p.h.ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Ops+"/status", nil)
 	if err != nil {
