@@ -15,7 +15,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds what must happen promptly.
+// patience bounds what must happen promptly. It is also how long a peer may take to
+// say that it is there, but in the tests of just that: on a busy machine a test's
+// own goroutines may have nothing to say for longer than a streamer's.
 const patience = time.Minute
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -23,6 +25,9 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // serve runs a server until the test ends or stop is called.
 func serve(t testing.TB, cfg ServerConfig, src segment.Source) (s *Server, stop func()) {
 	t.Helper()
+	if cfg.alive == 0 {
+		cfg.alive, cfg.answer = defaultAlive, patience
+	}
 	s, err := NewServer(cfg, src, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +54,9 @@ func run(t testing.TB, s *Server) (stop func()) {
 // connect gives a Source for address that is closed when the test ends.
 func connect(t testing.TB, cfg ClientConfig, address string) segment.Source {
 	t.Helper()
+	if cfg.alive == 0 {
+		cfg.alive, cfg.answer = defaultAlive, patience
+	}
 	c, err := NewClient(cfg, quiet)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -28,4 +29,21 @@ func children(pid int) []int {
 		}
 	}
 	return pids
+}
+
+// state says what has become of a process.
+func state(pid int) processState {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name, in parentheses, may hold anything.
+	after := b[bytes.LastIndexByte(b, ')')+1:]
+	if err != nil || len(after) < 2 {
+		return gone
+	}
+	switch after[1] {
+	case 'Z', 'X': // what is left waits for its parent
+		return gone
+	case 'T', 't':
+		return stopped
+	}
+	return running
 }

@@ -13,3 +13,6 @@ func processAttributes(a account) *syscall.SysProcAttr {
 // children are not known here: the backends of a killed postmaster end by
 // themselves.
 func children(int) []int { return nil }
+
+// state is not known here.
+func state(int) processState { return gone }

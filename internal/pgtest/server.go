@@ -66,6 +66,15 @@ func (m Mode) signal() syscall.Signal {
 	}
 }
 
+// processState is what has become of a process.
+type processState int
+
+const (
+	running processState = iota
+	stopped
+	gone
+)
+
 const (
 	startBound = 2 * time.Minute
 	stopBound  = time.Minute
@@ -331,7 +340,11 @@ func (s *Server) Kill() error {
 	if !s.running() {
 		return nil
 	}
-	backends := children(s.cmd.Process.Pid)
+	postmaster := s.cmd.Process.Pid
+	// One that stands still forks nobody behind our back.
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+	await(func() bool { return state(postmaster) != running })
+	backends := children(postmaster)
 	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill postgres: %w", err)
 	}
@@ -339,7 +352,18 @@ func (s *Server) Kill() error {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone by now
 	}
 	<-s.done
+	// One that was just forked has the port open until it is gone.
+	for _, pid := range backends {
+		await(func() bool { return state(pid) == gone })
+	}
 	return nil
+}
+
+// await waits for a condition, but not for ever.
+func await(holds func() bool) {
+	for end := time.Now().Add(stopBound); !holds() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Resume starts a stopped server again, on the same port.
