@@ -34,8 +34,16 @@ type Activities struct {
 	// never more than a third of the heartbeat timeout.
 	HeartbeatEvery time.Duration
 
+	// MaxBytes bounds the raw bytes of the segments that are in hand at once: an
+	// attempt waits before it fetches more. A segment that is larger by itself is
+	// worked on alone. Zero is no bound.
+	MaxBytes int64
+
 	// writers holds *rowfile.Writer for their buffers.
 	writers sync.Pool
+	// room is made by the first attempt.
+	room  *room
+	rooms sync.Once
 }
 
 // Lake is the part of *lake.Lake that a worker needs.

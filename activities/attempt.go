@@ -25,8 +25,10 @@ type attempt struct {
 
 	mu       sync.Mutex
 	progress Progress // guarded by mu
-	// stepping is only touched by the attempt itself.
+	// stepping and taken are only touched by the attempt itself.
 	stepping stepping
+	room     *room // nil: no bound
+	taken    int64 // of room
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -37,9 +39,9 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	t := &attempt{
 		in: in, action: action, number: info.Attempt,
 		lake: a.Lake, source: a.Source, encode: a.rows, encodeRaw: a.raw,
-		observer: a.observed(),
-		log:      a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
-		stop:     make(chan struct{}),
+		observer: a.observed(), room: a.shared(),
+		log:  a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
+		stop: make(chan struct{}),
 	}
 	every := a.HeartbeatEvery
 	if every <= 0 {
@@ -53,11 +55,14 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	return t
 }
 
-// end stops the heartbeats and waits for them.
+// end stops the heartbeats, waits for them, and gives its room back.
 func (t *attempt) end() {
 	t.stepping.move(t.observer, "", time.Now())
 	close(t.stop)
 	t.stopped.Wait()
+	if t.taken > 0 {
+		t.room.free.Release(t.taken)
+	}
 }
 
 // beat reports progress until end, however long a single fetch or PUT takes: it

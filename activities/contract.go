@@ -61,6 +61,7 @@ type Step string
 // The steps of an attempt, in their order.
 const (
 	StepLook   Step = "look for the object"
+	StepWait   Step = "wait for memory"
 	StepFetch  Step = "fetch"
 	StepEncode Step = "encode"
 	StepStore  Step = "store"

@@ -16,6 +16,9 @@ type sourceFunc func(segment.Location) (segment.Source, error)
 // and encodes them. Nothing is encoded before the check, so that a damaged
 // message counts as a damaged fetch and not as one that nobody can decode.
 func (t *attempt) body(ctx context.Context, encode encoder) ([]byte, error) {
+	if err := t.roomFor(ctx); err != nil {
+		return nil, err // the attempt was stopped
+	}
 	t.enter(StepFetch, 0, 0)
 	source, err := t.source(t.in.Source)
 	if err != nil {

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
@@ -14,7 +15,7 @@ type Observer interface {
 	// Attempted: an attempt of "upload" or "quarantine" has ended. class is the
 	// Class of its error, empty if it has none.
 	Attempted(action, class string)
-	// Stepped: an attempt has spent took on "look", "fetch", "encode" or
+	// Stepped: an attempt has spent took on "look", "wait", "fetch", "encode" or
 	// "store", whether or not it got any further.
 	Stepped(step string, took time.Duration)
 	// Decoded: n changes of an operation were decoded and encoded.
@@ -58,10 +59,8 @@ func (s *stepping) move(o Observer, next Step, now time.Time) {
 
 // word names a step in one word.
 func (s Step) word() string {
-	if s == StepLook {
-		return "look"
-	}
-	return string(s)
+	word, _, _ := strings.Cut(string(s), " ")
+	return word
 }
 
 // classOf is the class that toTemporal gives to err; empty for none.

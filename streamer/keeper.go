@@ -29,6 +29,8 @@ type keeper struct {
 	etag string
 	// written is when rec was written by this process.
 	written time.Time
+	// writing is the write that is under way, nil while none is; guarded by mu.
+	writing *Recording
 	// asked wakes the keeper when the server wants a reply, so that an idle
 	// advance need not wait.
 	asked signal
@@ -119,6 +121,9 @@ func (k *keeper) record(ctx context.Context, ack ring.Ack) error {
 		Seq:      k.rec.Seq + 1,
 		At:       time.Now().UTC().Truncate(time.Millisecond),
 	}
+	begun := time.Now()
+	k.note(&Recording{Since: begun})
+	defer k.note(nil)
 	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
 		etag, err := k.l.lake.WriteAck(ctx, rec, k.etag)
 		switch {
@@ -133,11 +138,35 @@ func (k *keeper) record(ctx context.Context, ack ring.Ack) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
+		k.note(&Recording{Since: begun, Error: err.Error()})
 		k.l.log.Warn("the lake's record of the ack cannot be written; the ack waits", "ack", rec.Ack, "error", err, "again_in", wait)
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
+}
+
+// Recording is a write of the lake's record of the ack that is under way. It is
+// tried until it succeeds.
+type Recording struct {
+	// Since is when the first attempt began.
+	Since time.Time `json:"since"`
+	// Error is that of the last attempt that has ended; empty before.
+	Error string `json:"error,omitempty"`
+}
+
+// note shows w in the status.
+func (k *keeper) note(w *Recording) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.writing = w
+}
+
+// underWay is the write that goes on; nil without one.
+func (k *keeper) underWay() *Recording {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.writing
 }
 
 // recorded is the record as it stands in the lake.

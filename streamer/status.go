@@ -28,6 +28,8 @@ type Status struct {
 	Last        change.Position `json:"last"`
 	// RecordedAt is when the lake's record was written last.
 	RecordedAt time.Time `json:"recorded_at"`
+	// Recording is the write of that record that is under way; nil without one.
+	Recording *Recording `json:"recording,omitempty"`
 	// InFlight lists the segments that are dispatched and not finished, in
 	// stream order. The first one is what holds the ack.
 	InFlight []Flight `json:"in_flight"`
@@ -109,6 +111,7 @@ func (l *life) fill(st *Status) (received tally) {
 	st.Ring, received = l.buf.stats()
 	st.Received = l.buf.lastReceived()
 	st.AckRecorded, st.Last, st.RecordedAt = rec.Ack, rec.Last, rec.At
+	st.Recording = l.keeper.underWay()
 	st.InFlight = l.flights.list()
 	st.SlotSeen, st.Slot = l.guard.lastSeen()
 	l.mu.Lock()

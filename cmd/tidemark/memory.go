@@ -37,10 +37,15 @@ func memoryLimit(c *config.Config, r roles) int64 {
 		limit += ring + ring/ringShare + streamerBase
 	}
 	if r.worker {
-		limit += workerBase + c.Worker.Concurrency*(uploadCopies*int64(c.Segment.MaxBytes)+uploadBase)
+		limit += workerBase + uploadCopies*uploadBytes(c) + c.Worker.Concurrency*uploadBase
 	}
 	return limit
 }
+
+// uploadBytes are the raw bytes that a worker's uploads may have in hand at once:
+// what they are if every segment is as large as one is cut. A single row may be
+// larger: then fewer are uploaded at the same time.
+func uploadBytes(c *config.Config) int64 { return c.Worker.Concurrency * int64(c.Segment.MaxBytes) }
 
 // limitMemory sets the limit, unless GOMEMLIMIT has set one already.
 func limitMemory(c *config.Config, r roles, environ []string, logger *slog.Logger) {

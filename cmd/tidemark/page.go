@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
@@ -51,12 +52,15 @@ func pageAddress(c *config.Config, r roles) (addr string, set bool) {
 // reasons says why the process is not ready.
 func (p *process) reasons() []string {
 	list := p.health.reasons()
+	now := time.Now()
 	if p.streamer != nil {
-		if st := p.streamer.Status(); !st.Connected {
+		st := p.streamer.Status()
+		if !st.Connected {
 			list = append(list, "the streamer is not connected to Postgres: "+st.State)
 		}
+		list = append(list, blocked(st, p.cfg.Segment.MaxAge, now)...)
 	}
-	return list
+	return append(list, p.uploads.reasons(now)...)
 }
 
 func (p *process) status() pageStatus {

@@ -51,6 +51,7 @@ type process struct {
 	instance string
 	logger   *slog.Logger
 	health   *health
+	uploads  *failedUploads
 	metrics  *prometheus.Registry
 	client   client.Client
 	tracker  *tracker.Tracker
@@ -65,6 +66,7 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 		cfg: c, sys: sys, roles: r, logger: logger,
 		instance: newInstance(),
 		health:   &health{},
+		uploads:  &failedUploads{},
 		metrics:  ops.NewRegistry(readBuild().Version),
 	}
 	logger.Info("starting", "verb", r.String(), "version", readBuild().Version, "instance", p.instance)
@@ -128,7 +130,8 @@ func (p *process) run(ctx context.Context) (err error) {
 				return data.Source(loc)
 			},
 			Lake: lake, Logger: p.logger,
-			Observer: ops.NewWorkerObserver(p.metrics, p.cfg.Pipeline, classNames()),
+			Observer: watched{ops.NewWorkerObserver(p.metrics, p.cfg.Pipeline, classNames()), p.uploads},
+			MaxBytes: uploadBytes(p.cfg),
 		}
 		if p.cfg.Worker.Toast == "lookup" {
 			database, err := replicationConfig(p.cfg).Ordinary()

@@ -53,6 +53,9 @@ func readingOf(st streamer.Status, now time.Time) ops.Reading {
 	if len(st.InFlight) > 0 {
 		reading.SegmentAge = max(0, now.Sub(st.InFlight[0].Since))
 	}
+	if st.Recording != nil {
+		reading.RecordAge = max(0, now.Sub(st.Recording.Since))
+	}
 	if !st.Reported.IsZero() {
 		reading.FeedbackAge = max(0, now.Sub(st.Reported))
 	}

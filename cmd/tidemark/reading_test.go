@@ -24,8 +24,9 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 			Waiting: ring.Usage{Changes: 2, Bytes: 20}, Free: ring.Usage{Bytes: 7},
 			Segments: 3, FinishedSegments: 1, OldestWaiting: change.TimeOf(now.Add(-2 * time.Second)),
 		},
-		InFlight: []streamer.Flight{{Since: now.Add(-time.Minute)}, {Since: now.Add(-time.Second)}},
-		SlotSeen: now.Add(-4 * time.Second), Reported: now.Add(-3 * time.Second),
+		InFlight:  []streamer.Flight{{Since: now.Add(-time.Minute)}, {Since: now.Add(-time.Second)}},
+		Recording: &streamer.Recording{Since: now.Add(-5 * time.Second)},
+		SlotSeen:  now.Add(-4 * time.Second), Reported: now.Add(-3 * time.Second),
 		Slot: &replication.SlotInfo{LagBytes: 1, RetainedBytes: 2, SafeWALSize: &safe, WALStatus: "lost"},
 		WAL:  &streamer.WAL{Level: streamer.WALAlarm, HoursLeft: &left},
 	}
@@ -36,8 +37,8 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 	if r.Segments["running"] != 2 || r.Segments["finished"] != 1 {
 		t.Errorf("segments: %v", r.Segments)
 	}
-	if r.WaitingAge != 2*time.Second || r.SegmentAge != time.Minute || r.FeedbackAge != 3*time.Second {
-		t.Errorf("ages: waiting %s, segment %s, feedback %s", r.WaitingAge, r.SegmentAge, r.FeedbackAge)
+	if r.WaitingAge != 2*time.Second || r.SegmentAge != time.Minute || r.RecordAge != 5*time.Second || r.FeedbackAge != 3*time.Second {
+		t.Errorf("ages: waiting %s, segment %s, record %s, feedback %s", r.WaitingAge, r.SegmentAge, r.RecordAge, r.FeedbackAge)
 	}
 	if s := r.Slot; s == nil || s.SeenAge != 4*time.Second || s.RetainedBytes != 2 || *s.SafeBytes != 5 || !s.Lost {
 		t.Errorf("slot: %+v", s)
@@ -46,7 +47,7 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 		t.Errorf("WAL: %+v", w)
 	}
 	idle := readingOf(streamer.Status{Phase: streamer.Connecting}, now)
-	if idle.WaitingAge != 0 || idle.SegmentAge != 0 || idle.FeedbackAge >= 0 || idle.Slot != nil {
+	if idle.WaitingAge != 0 || idle.SegmentAge != 0 || idle.RecordAge != 0 || idle.FeedbackAge >= 0 || idle.Slot != nil {
 		t.Errorf("without anything: %+v", idle)
 	}
 }

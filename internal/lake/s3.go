@@ -21,9 +21,10 @@ import (
 
 // S3 is a Store over a bucket and a prefix.
 type S3 struct {
-	client *s3.Client
-	loc    location
-	cfg    Config
+	client      *s3.Client
+	credentials *chain
+	loc         location
+	cfg         Config
 }
 
 // maxConnections bounds the idle connections that are kept to the store.
@@ -44,8 +45,13 @@ func newS3(ctx context.Context, loc location, cfg Config) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
+	credentials := &chain{now: awsCfg.Credentials, walk: func(ctx context.Context) (aws.CredentialsProvider, error) {
+		again, err := awsconfig.LoadDefaultConfig(ctx, options...)
+		return again.Credentials, err
+	}}
 	var region string
 	client := s3.NewFromConfig(awsCfg, func(o *s3.Options) {
+		o.Credentials = credentials
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = aws.String(cfg.Endpoint)
 		}
@@ -77,7 +83,7 @@ func newS3(ctx context.Context, loc location, cfg Config) (*S3, error) {
 	if region == "" {
 		return nil, errors.New("no region is known: set the lake's region or AWS_REGION")
 	}
-	return &S3{client: client, loc: loc, cfg: cfg}, nil
+	return &S3{client: client, credentials: credentials, loc: loc, cfg: cfg}, nil
 }
 
 // newRetryer is the SDK's standard one (three attempts, jittered backoff, a

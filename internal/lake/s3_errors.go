@@ -54,6 +54,8 @@ func (s *S3) fail(ctx context.Context, op, key string, err error) error {
 		e.Err = ErrPrecondition
 	case status == http.StatusRequestedRangeNotSatisfiable:
 		e.Kind, e.Hint, e.Err = Unknown, "", fmt.Errorf("the object is smaller: %w", io.ErrUnexpectedEOF)
+	case e.Kind == Denied:
+		s.credentials.refused()
 	}
 	return e
 }
@@ -74,8 +76,9 @@ func (s *S3) classify(code string, status int) (FailureKind, string) {
 		return Throttled, "the store asks for fewer requests: lower the number of concurrent uploads if this goes on"
 	case "RequestTimeTooSkewed":
 		return Misconfigured, "set this machine's clock"
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-		return Denied, "the AWS credentials in use are wrong or have expired: renew them"
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "XAdminUserNotFound":
+		// The last is what a VersityGW says of an unknown key, with status 404.
+		return Denied, "the AWS credentials in use are wrong or have expired: renew them; files and roles are read again before the next attempt, environment variables by another process only"
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
 		return Misconfigured, fmt.Sprintf("the bucket %q seems to be in another region: set the lake's region", s.loc.bucket)
 	case "InvalidStorageClass":
@@ -90,7 +93,9 @@ func (s *S3) classify(code string, status int) (FailureKind, string) {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return Denied, fmt.Sprintf("let the credentials in use do s3:GetObject, s3:PutObject and s3:ListBucket on the bucket %q", s.loc.bucket)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && (code == "" || code == "UnknownError"):
+		// With another code it is something else that is not there: taken for a
+		// missing object, it would make a lake look empty.
 		return Missing, ""
 	case status == http.StatusPreconditionFailed:
 		return Precondition, ""

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -132,6 +134,8 @@ func TestFailuresSayWhatTheyAreAndWhatToDo(t *testing.T) {
 		"no bucket":      {404, "NoSuchBucket", [2]string{}, lake.Failure{Kind: lake.MissingBucket}, `make the bucket "bucket"`},
 		"denied":         {403, "AccessDenied", [2]string{}, lake.Failure{Kind: lake.Denied}, "s3:PutObject"},
 		"wrong key":      {403, "SignatureDoesNotMatch", [2]string{}, lake.Failure{Kind: lake.Denied}, "credentials"},
+		"unknown key":    {404, "XAdminUserNotFound", [2]string{}, lake.Failure{Kind: lake.Denied}, "renew"},
+		"no such thing":  {404, "NoSuchThing", [2]string{}, lake.Failure{Kind: lake.Misconfigured}, "refuses the request"},
 		"expired":        {400, "ExpiredToken", [2]string{}, lake.Failure{Kind: lake.Denied}, "renew"},
 		"slow down":      {503, "SlowDown", [2]string{"Retry-After", "7"}, lake.Failure{Kind: lake.Throttled, RetryAfter: 7 * time.Second}, "fewer requests"},
 		"slow down, ms":  {503, "SlowDown", [2]string{"X-Amz-Retry-After", "1500"}, lake.Failure{Kind: lake.Throttled, RetryAfter: 1500 * time.Millisecond}, "fewer requests"},
@@ -356,5 +360,53 @@ func TestACancelEndsAHangingRequest(t *testing.T) {
 	_, err := l.ReadIdentity(ctx)
 	if lake.Class(err).Kind != lake.Canceled || !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v: %v", lake.Class(err), err)
+	}
+}
+
+// Keys are replaced at the store, and then in the file that they were read from:
+// the process goes on without a restart.
+func TestKeysThatWereReplacedAreReadAgain(t *testing.T) {
+	f := startS3(t)
+	var valid atomic.Value
+	valid.Store("AKIAOLD")
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.Header.Get("Authorization"), "Credential="+valid.Load().(string)+"/") {
+			return false
+		}
+		s3Error(w, 403, "InvalidAccessKeyId")
+		return true
+	}
+	awsEnvironment(t)
+	file := filepath.Join(t.TempDir(), "credentials")
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": file,
+	} {
+		t.Setenv(name, value)
+	}
+	write := func(key string) {
+		t.Helper()
+		text := "[default]\naws_access_key_id = " + key + "\naws_secret_access_key = " + secret + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("AKIAOLD")
+	l, err := lake.Open(t.Context(), lake.Config{URL: "s3://" + fakeBucket + "/p", Endpoint: f.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.CreateIdentity(t.Context(), laketest.Identity()); err != nil {
+		t.Fatal(err)
+	}
+	valid.Store("AKIANEW")
+	for range 2 {
+		_, err := l.ReadIdentity(t.Context())
+		if lake.Class(err).Kind != lake.Denied || !strings.Contains(err.Error(), "renew them") || strings.Contains(err.Error(), secret) {
+			t.Fatalf("%+v: %v", lake.Class(err), err)
+		}
+	}
+	write("AKIANEW")
+	if _, err = l.ReadIdentity(t.Context()); err != nil {
+		t.Errorf("with the new keys in the file: %v", err)
 	}
 }

@@ -43,10 +43,11 @@ func dashboard() []panel {
 				{`histogram_quantile(0.5, sum by (le) (rate(tidemark_commit_to_lake_seconds_bucket{pipeline=~"$pipeline"}[$__rate_interval])))`, "half"},
 				{`histogram_quantile(0.95, sum by (le) (rate(tidemark_commit_to_lake_seconds_bucket{pipeline=~"$pipeline"}[$__rate_interval])))`, "19 of 20"},
 			}},
-		{title: "What holds the ack", unit: seconds, text: "Since when the first unfinished segment is under way, and the first change waits that is in none.",
+		{title: "What holds the ack", unit: seconds, text: "Since when the first unfinished segment is under way, the first change waits that is in none, and the lake's record of the ack is being written.",
 			lines: []line{
 				{`max(tidemark_oldest_segment_age_seconds{pipeline=~"$pipeline"})`, "oldest segment"},
 				{`max(tidemark_oldest_waiting_age_seconds{pipeline=~"$pipeline"})`, "oldest waiting change"},
+				{`max(tidemark_ack_record_pending_seconds{pipeline=~"$pipeline"})`, "record of the ack"},
 			}},
 
 		{title: "Postgres"},

@@ -19,7 +19,7 @@ func everything() *prometheus.Registry {
 		Connected: true, State: "streaming", States: []string{"streaming", "standby"},
 		Received: map[string]int64{"insert": 9}, ReceivedBytes: 90,
 		Bytes: map[string]int64{"waiting": 7}, Changes: map[string]int64{"waiting": 1}, Segments: map[string]int64{"running": 4},
-		WaitingAge: 2 * time.Second, Ack: 0x10, ReceivedEnd: 0x20, FeedbackAge: 1500 * time.Millisecond, Adopted: 3, Drifted: map[string]int64{"dropped": 1},
+		WaitingAge: 2 * time.Second, RecordAge: 4 * time.Second, Ack: 0x10, ReceivedEnd: 0x20, FeedbackAge: 1500 * time.Millisecond, Adopted: 3, Drifted: map[string]int64{"dropped": 1},
 		Slot: &SlotReading{LagBytes: 10, RetainedBytes: 11, SafeBytes: &safe},
 		WAL:  &WALReading{Level: 1, HoursLeft: &left},
 	}

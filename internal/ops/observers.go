@@ -57,7 +57,7 @@ func NewWorkerObserver(r prometheus.Registerer, pipeline string, classes []strin
 		attempts: m.counters("upload_attempts_total", "Attempts that have ended, by action: upload, quarantine.", "action"),
 		failures: m.counters("upload_failures_total", "Attempts that have failed, by action and class of the error.", "action", "class"),
 		decoded:  m.counters("changes_decoded_total", "Changes decoded and encoded, by operation; once for each attempt.", "operation"),
-		steps: m.histograms("upload_step_seconds", "Time that attempts have spent in a step: look, fetch, encode, store.",
+		steps: m.histograms("upload_step_seconds", "Time that attempts have spent in a step: look, wait, fetch, encode, store.",
 			[]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}, "step"),
 		bytes: m.histogram("object_bytes", "Sizes of the objects stored.",
 			prometheus.ExponentialBuckets(1<<10, 4, 10)),

@@ -116,6 +116,7 @@ func TestMetricsFollowTheReadings(t *testing.T) {
 		`tidemark_session_state{pipeline="orders",state="standby"} 0`,
 		`tidemark_changes_received_total{operation="insert",pipeline="orders"} 9`,
 		`tidemark_oldest_waiting_age_seconds{pipeline="orders"} 2`,
+		`tidemark_ack_record_pending_seconds{pipeline="orders"} 4`,
 		`tidemark_slot_safe_wal_bytes{pipeline="orders"} 12`,
 		`tidemark_slot_retained_wal_bytes{pipeline="orders"} 11`,
 		`tidemark_reconnects_total{cause="connection_lost",pipeline="orders"} 1`,

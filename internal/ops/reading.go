@@ -32,6 +32,9 @@ type Reading struct {
 	// one.
 	WaitingAge time.Duration
 	SegmentAge time.Duration
+	// RecordAge is the time since the write of the lake's record of the ack that
+	// is under way began; zero without one.
+	RecordAge time.Duration
 	// Ack is what Postgres was told last, ReceivedEnd the end of what was read.
 	Ack         change.LSN
 	ReceivedEnd change.LSN
@@ -121,6 +124,8 @@ func NewStreamerCollector(pipeline string, read func() Reading) prometheus.Colle
 		func(r Reading, e emit) { e(r.WaitingAge.Seconds()) })
 	add(gauge, "oldest_segment_age_seconds", "Time since the first unfinished segment, which holds the ack, was dispatched; 0 without one.",
 		func(r Reading, e emit) { e(r.SegmentAge.Seconds()) })
+	add(gauge, "ack_record_pending_seconds", "Time since the write of the lake's record of the ack that is under way began; 0 without one.",
+		func(r Reading, e emit) { e(r.RecordAge.Seconds()) })
 	add(gauge, "ack_lsn", "The LSN that is on record as safe, as a number of bytes.",
 		func(r Reading, e emit) { e(float64(r.Ack)) })
 	add(gauge, "received_lsn", "The LSN of the last change received, as a number of bytes.",
