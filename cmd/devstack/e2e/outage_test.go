@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ const outage = 3 * time.Minute
 
 // S3 is away for minutes under load. The ring fills, nothing more is read from
 // Postgres, and the connection stays: the walsender is the same process after
-// it. It mostly waits, so both versions of Postgres wait at the same time.
+// it. The process says that it is not ready, and why. The test mostly waits, so
+// both versions of Postgres wait at the same time.
 func TestPostgresStaysConnectedThroughAnOutageOfS3(t *testing.T) {
 	for _, version := range versions {
 		t.Run(fmt.Sprint("Postgres ", version), func(t *testing.T) {
@@ -41,10 +43,11 @@ func TestPostgresStaysConnectedThroughAnOutageOfS3(t *testing.T) {
 				t.Fatal(err)
 			}
 			over := time.Now().Add(outage)
-			full := false
+			full, reasons := false, []string{}
 			h.Eventually(outage+harness.Bound, func() string {
 				same()
 				full = full || p.Status().Ring.Full
+				reasons = p.Ready()
 				if left := time.Until(over); left > 0 {
 					return fmt.Sprintf("the outage goes on for %s", left)
 				}
@@ -53,12 +56,18 @@ func TestPostgresStaysConnectedThroughAnOutageOfS3(t *testing.T) {
 			if !full {
 				t.Errorf("the ring was never full, so nothing was blocked: %+v", p.Status().Ring)
 			}
+			for _, want := range []string{"the ack stands still: segment ", "every upload of this worker has failed since ", "StoreUnreachable"} {
+				if !strings.Contains(strings.Join(reasons, "\n"), want) {
+					t.Errorf("after an outage of %s the process gives as reasons why it is not ready: %q; want %q", outage, reasons, want)
+				}
+			}
 			if err := h.Stack.S3.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			want := h.StopLoad(l)
 			h.WaitAckFor(2 * harness.Bound)
 			same()
+			h.Eventually(harness.Bound, func() string { return strings.Join(p.Ready(), "; ") })
 			if st := p.Status(); st.Reconnects != 0 {
 				t.Errorf("the streamer has connected again %d times", st.Reconnects)
 			}

@@ -153,6 +153,16 @@ func (s *S3) Restart(ctx context.Context) error {
 	return s.Start(ctx)
 }
 
+// ReplaceKeys gives the gateway's only account another key, and starts the
+// gateway again with it. Env and Client have the new one.
+func (s *S3) ReplaceKeys(ctx context.Context) error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	s.cfg.AccessKey, s.cfg.SecretKey = "tidemark-"+rand.Text()[:8], rand.Text()
+	return s.Start(ctx)
+}
+
 // Running says whether the gateway's process is there.
 func (s *S3) Running() bool { return s.proc != nil && s.proc.Running() }
 

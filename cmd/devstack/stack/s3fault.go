@@ -22,6 +22,11 @@ func Puts(part string) Match {
 	return func(r Request) bool { return r.Method == http.MethodPut && strings.Contains(r.Path, part) }
 }
 
+// LooksForSegments matches requests that ask whether a segment's object is there.
+func LooksForSegments(r Request) bool {
+	return r.Method == http.MethodHead && strings.HasSuffix(r.Path, ".parquet") && !strings.Contains(r.Path, "/_")
+}
+
 // PutsOfSegments matches uploads of segments' objects, and neither the lake's
 // own records nor quarantined ones.
 func PutsOfSegments(r Request) bool {
@@ -85,16 +90,34 @@ func (p *FaultProxy) DelayBy(match Match, d func(Request) time.Duration) *Fault 
 // Refuse answers the first n matching requests (all, when n is 0) with status,
 // and the store sees none of them. 503 is S3's SlowDown.
 func (p *FaultProxy) Refuse(match Match, status, n int) *Fault {
+	code := "InternalError"
+	if status == http.StatusServiceUnavailable {
+		code = "SlowDown"
+	}
+	return p.Answer(match, Answer{Status: status, Code: code}, n)
+}
+
+// Answer is what a store may say instead of doing what it was asked to.
+type Answer struct {
+	Status int
+	// Code is S3's name of the error.
+	Code string
+	// Header is added.
+	Header map[string]string
+}
+
+// Answer gives the first n matching requests (all, when n is 0) an answer, and
+// the store sees none of them.
+func (p *FaultProxy) Answer(match Match, a Answer, n int) *Fault {
 	f := &Fault{match: match, left: limit(n)}
 	f.do = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
 		f.hit()
-		code := "InternalError"
-		if status == http.StatusServiceUnavailable {
-			code = "SlowDown"
-		}
 		w.Header().Set("Content-Type", "application/xml")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>%s</Code><Message>the fault proxy refuses this request</Message></Error>", code)
+		for name, value := range a.Header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(a.Status)
+		fmt.Fprintf(w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>%s</Code><Message>the fault proxy refuses this request</Message></Error>", a.Code)
 	}
 	return p.add(f)
 }
@@ -118,6 +141,20 @@ func (p *FaultProxy) LoseAnswer(match Match, n int) *Fault {
 	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
 		f.hit()
 		pass.ServeHTTP(nowhere{http.Header{}}, r)
+		reset(w)
+	}
+	return p.add(f)
+}
+
+// HoldAnswer passes the first n matching requests (all, when n is 0) to the
+// store and keeps what it answers until the fault is removed. Then the connection
+// is closed. A request meets the fault when the store has answered.
+func (p *FaultProxy) HoldAnswer(match Match, n int) *Fault {
+	f := &Fault{match: match, left: limit(n)}
+	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
+		pass.ServeHTTP(nowhere{http.Header{}}, r)
+		f.hit()
+		<-f.gone
 		reset(w)
 	}
 	return p.add(f)

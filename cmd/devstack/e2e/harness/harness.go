@@ -31,6 +31,8 @@ type Options struct {
 	// PostgresSettings and PostgresEnv are the server's; see pgtest.Options.
 	PostgresSettings map[string]string
 	PostgresEnv      []string
+	// S3 is the gateway.
+	S3 stack.S3Options
 	// Settings are added to the pipeline's configuration. Segments are small
 	// (1,000 rows, 500 ms) unless they say otherwise.
 	Settings pipeline.Settings
@@ -62,6 +64,7 @@ func New(t *testing.T, opt Options) *Harness {
 	s, err := stack.Start(h.ctx, stack.Options{
 		Dir:      h.folder(),
 		Faults:   true,
+		S3:       opt.S3,
 		Temporal: stack.TemporalOptions{NoUI: true, Memory: opt.TemporalMemory},
 		Postgres: stack.PostgresOptions{Version: opt.Postgres, Settings: opt.PostgresSettings, Env: opt.PostgresEnv},
 	})

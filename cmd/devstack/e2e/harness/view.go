@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -208,6 +210,60 @@ func (p *Proc) status() (Status, error) {
 		return Status{}, fmt.Errorf("%s has no streamer", p.name)
 	}
 	return *page.Streamer, nil
+}
+
+// Ready is what the process' page says of its readiness: every reason against
+// it, none if it is ready.
+func (p *Proc) Ready() (reasons []string) {
+	p.h.t.Helper()
+	var page struct {
+		Ready   bool
+		Reasons []string
+	}
+	if err := json.Unmarshal(p.get("/readyz"), &page); err != nil {
+		p.h.t.Fatalf("read the readiness of %s: %v", p.name, err)
+	}
+	if page.Ready != (len(page.Reasons) == 0) {
+		p.h.t.Fatalf("%s is ready: %t, with the reasons %q", p.name, page.Ready, page.Reasons)
+	}
+	return page.Reasons
+}
+
+// Metric is the value of a metric of the process, with its labels as they are
+// shown; zero if it is not there.
+func (p *Proc) Metric(series string) float64 {
+	p.h.t.Helper()
+	for line := range strings.Lines(string(p.get("/metrics"))) {
+		if text, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				p.h.t.Fatal(err)
+			}
+			return v
+		}
+	}
+	return 0
+}
+
+// get reads a page of the process, whatever its status.
+func (p *Proc) get(path string) []byte {
+	p.h.t.Helper()
+	ctx, cancel := p.h.bound()
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Ops+path, nil)
+	if err != nil {
+		p.h.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.h.t.Fatal(err)
+	}
+	return body
 }
 
 // Build builds a tidemark binary with build tags, for the test's next
