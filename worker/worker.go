@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -26,8 +27,9 @@ type Config struct {
 	// which is held in memory, raw and encoded. Zero is 4.
 	Concurrency int
 	// Drain is how long running attempts may go on after the worker was told to
-	// stop. What is not done by then is canceled and tried again elsewhere. Zero
-	// is 30 s; negative is no drain at all.
+	// stop. What is not done by then is canceled and handed back to Temporal,
+	// which has it tried again elsewhere at once. Zero is 30 s; negative is no
+	// drain at all.
 	Drain time.Duration
 	// Identity names the worker in Temporal's UI. Empty is the client's.
 	Identity string
@@ -77,11 +79,12 @@ type Deps struct {
 // ClientLogger is the logger to make a Temporal client with.
 func ClientLogger(logger *slog.Logger) log.Logger { return log.NewStructuredLogger(logger) }
 
-// Run works until ctx ends, then lets running attempts finish for at most Drain.
-// It returns nil after that, and an error if the worker cannot start, or if
+// Run works until ctx ends, then lets running attempts finish for at most Drain,
+// and takes up to 5 s more to tell Temporal of those that it has cut off. It
+// returns nil after that, and an error if the worker cannot start, or if
 // Temporal turns it away for good while it runs (its namespace is gone, say),
-// which the SDK gives two minutes to pass. Nothing of it runs on after it has returned, except an
-// attempt that outlived Drain and does not heed its cancellation.
+// which the SDK gives two minutes to pass. Nothing of it runs on after it has
+// returned, except an attempt that does not heed its cancellation.
 func Run(ctx context.Context, cfg Config, deps Deps) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -92,9 +95,13 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 		worker.SetBinaryChecksum(cfg.BuildID)
 	}
 	fatal := make(chan error, 1)
+	over, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	atEnd := func(f func()) func() bool { return context.AfterFunc(over, f) }
 	w := worker.New(deps.Client, cfg.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: cfg.Concurrency,
-		WorkerStopTimeout:                  cfg.Drain,
+		WorkerStopTimeout:                  cfg.Drain + handBack,
+		Interceptors:                       []interceptor.WorkerInterceptor{&cutter{atEnd: atEnd}},
 		Identity:                           cfg.Identity,
 		MaxHeartbeatThrottleInterval:       heartbeatInterval,
 		DisableRegistrationAliasing:        true,
@@ -119,6 +126,8 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	case <-ctx.Done():
 	}
 	deps.Logger.Info("worker drains: running attempts may finish", "task_queue", cfg.TaskQueue, "at_most", cfg.Drain)
+	drain := time.AfterFunc(cfg.Drain, cut)
+	defer drain.Stop()
 	w.Stop()
 	deps.Logger.Info("worker stopped", "task_queue", cfg.TaskQueue)
 	return nil

@@ -69,11 +69,11 @@ func settingsOf(c *Config) []setting {
 		{key: "ring.max_bytes", value: sizeValue{&c.Ring.MaxBytes}, def: "256MiB", usage: "the ring's `size`, which bounds the streamer's memory"},
 
 		{key: "streamer.max_in_flight", value: intValue{&c.Streamer.MaxInFlight}, def: "64", usage: "`number` of segments that may wait for their upload"},
-		{key: "streamer.shutdown_timeout", value: durationValue{&c.Streamer.ShutdownTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM"},
+		{key: "streamer.shutdown_timeout", value: durationValue{&c.Streamer.ShutdownTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
 		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "4", usage: "`number` of segments uploaded at once"},
 		{key: "worker.toast", value: stringValue{&c.Worker.Toast}, def: "unchanged", usage: "`mode` for TOASTed values that an update did not change and no image holds: unchanged (they are named as that) or lookup (the worker asks postgres.url)"},
-		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM"},
+		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
 		{key: "data.listen", value: stringValue{&c.Data.Listen}, def: "127.0.0.1:0", usage: "`host:port` where the streamer serves rows to workers; port 0 is a free one"},
 		{key: "data.advertise", value: stringValue{&c.Data.Advertise}, usage: "`host` or host:port that workers are told (default: what data.listen was bound to)"},

@@ -13,6 +13,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -242,9 +243,12 @@ func TestAWorkerFinishesItsUploadsBeforeItStops(t *testing.T) {
 	}
 
 	// The workflow's last task is for whoever comes next; and an upload that
-	// does not end within the drain goes on elsewhere.
+	// does not end within the drain is handed back, and goes on elsewhere long
+	// before its heartbeat is missed. The worker's connection ends with it, as
+	// its process would.
 	slow, l := newHeldSource(), lake.New("s3://bucket/cut", lake.NewMemory())
-	stop, done = startRun(t, c, "drain", slow, l, 300*time.Millisecond)
+	own := dialTemporal(t, h)
+	stop, done = startRun(t, own, "drain", slow, l, 300*time.Millisecond)
 	if rec, err = tr.Await(ctx, rec); err != nil || rec.State != segment.Completed {
 		t.Fatalf("record is %+v, %v", rec, err)
 	}
@@ -258,13 +262,31 @@ func TestAWorkerFinishesItsUploadsBeforeItStops(t *testing.T) {
 	if err := receive(t, ctx, done); err != nil {
 		t.Fatal(err)
 	}
+	own.Close()
+	begin := time.Now()
 	close(slow.hold)
 	startRun(t, c, "drain", slow, l, time.Minute)
-	begin := time.Now()
 	if rec, err = tr.Await(ctx, rec); err != nil || rec.State != segment.Completed {
 		t.Fatalf("record is %+v, %v", rec, err)
 	}
-	t.Logf("the upload went on elsewhere after %s", time.Since(begin))
+	if took := time.Since(begin); took > workflows.DefaultHeartbeat/2 {
+		t.Errorf("the upload went on elsewhere after %s", took)
+	}
+	wantStopped(t, history(t, ctx, c, second.WorkflowID()))
+}
+
+// wantStopped fails the test unless the attempt before the one that succeeded
+// was reported as stopped.
+func wantStopped(t *testing.T, events []*historypb.HistoryEvent) {
+	t.Helper()
+	for _, e := range events {
+		if started := e.GetActivityTaskStartedEventAttributes(); started != nil {
+			class := started.GetLastFailure().GetApplicationFailureInfo().GetType()
+			if started.GetAttempt() != 2 || class != string(activities.AttemptStopped) {
+				t.Errorf("attempt %d followed a failure of class %q", started.GetAttempt(), class)
+			}
+		}
+	}
 }
 
 func TestAnOperatorPausesAndResetsAnUpload(t *testing.T) {
