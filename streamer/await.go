@@ -45,11 +45,14 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 			// A reset, or another streamer that was first to start it again.
 			err = l.redirect(ctx, rec)
 		case segment.Broken:
-			l.log.Warn("a segment's workflow was closed before it completed; starting it again",
+			l.log.Warn("a segment's workflow was closed before it completed; it is started again with the same boundary, and nothing needs to be done",
 				"segment", ref.First, "workflow", ref.WorkflowID(), "run", rec.RunID, "reason", rec.Reason)
+			l.observer.Restarted(endingClosed)
 			rec, err = l.startAgain(ctx, ref, l.tracker.Restart)
 		case segment.None:
-			l.log.Warn("Temporal no longer knows a segment's workflow; starting it anew", "segment", ref.First, "workflow", ref.WorkflowID())
+			l.log.Warn("Temporal no longer knows a segment's workflow, which somebody has deleted; it is started anew with the same boundary. Do not delete workflows, terminate them: they are the record of the boundaries",
+				"segment", ref.First, "workflow", ref.WorkflowID())
+			l.observer.Restarted(endingForgotten)
 			rec, err = l.startAgain(ctx, ref, l.tracker.Start)
 		}
 		if err != nil {

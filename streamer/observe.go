@@ -19,7 +19,21 @@ type Observer interface {
 	// seen to have completed, sinceCommit after the commit of its first change by
 	// the server's clock. Never negative.
 	InLake(rows int64, sinceCommit time.Duration)
+	// Restarted: the workflow of a segment in flight had ended without the object
+	// and is started again. why is one of Endings: "closed" (it failed, or
+	// somebody terminated or canceled it), "forgotten" (Temporal does not know it
+	// any more, so somebody deleted it).
+	Restarted(why string)
 }
+
+// The ways in which the workflow of a segment in flight may have ended.
+const (
+	endingClosed    = "closed"
+	endingForgotten = "forgotten"
+)
+
+// Endings lists what an Observer may be told by Restarted.
+func Endings() []string { return []string{endingClosed, endingForgotten} }
 
 // The causes that an Observer may be told.
 const (
@@ -50,6 +64,7 @@ type unobserved struct{}
 
 func (unobserved) Reconnected(string)          {}
 func (unobserved) InLake(int64, time.Duration) {}
+func (unobserved) Restarted(string)            {}
 
 // tally counts changes by operation, and their raw bytes.
 type tally struct {

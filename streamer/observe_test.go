@@ -18,6 +18,22 @@ type watcher struct {
 	causes map[string]int
 	rows   int64
 	oldest time.Duration
+	ends   map[string]int
+}
+
+func (w *watcher) Restarted(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ends == nil {
+		w.ends = map[string]int{}
+	}
+	w.ends[why]++
+}
+
+func (w *watcher) restarted(why string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ends[why]
 }
 
 func (w *watcher) Reconnected(cause string) {

@@ -96,6 +96,8 @@ func TestARestartAdoptsWhatWasInFlight(t *testing.T) {
 
 func TestATerminatedSegmentIsStartedAgain(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
+	seen := &watcher{}
+	w.observer = seen
 	w.temporal.hold(func(segment.Ref) bool { return true })
 	w.start()
 	w.insert(5)
@@ -110,6 +112,9 @@ func TestATerminatedSegmentIsStartedAgain(t *testing.T) {
 	w.temporal.hold(func(segment.Ref) bool { return false })
 	w.caughtUp()
 	w.checkRows()
+	if n := seen.restarted("closed"); n != 1 {
+		t.Errorf("%d segments are counted as started again", n)
+	}
 }
 
 func TestABrokenSegmentIsAdoptedBeforeItIsStartedAgain(t *testing.T) {

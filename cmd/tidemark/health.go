@@ -29,6 +29,17 @@ func (h *health) temporalOutage(since time.Time, err error) {
 	}
 }
 
+// temporalOutageFor is for how long Temporal has not been reached; zero while it
+// answers.
+func (h *health) temporalOutageFor(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.temporalBad.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(h.temporalBad))
+}
+
 // reasons says why the process cannot do its work, a sentence each.
 func (h *health) reasons() []string {
 	h.mu.Lock()

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"syscall"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 )
@@ -16,10 +18,39 @@ func newLogger(c *config.Config, sys system) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if c.Log.Format == "text" || c.Log.Format != "json" && sys.colored {
-		return slog.New(slog.NewTextHandler(sys.stderr, opts))
+		return slog.New(adviser{slog.NewTextHandler(sys.stderr, opts)})
 	}
-	return slog.New(slog.NewJSONHandler(sys.stderr, opts))
+	return slog.New(adviser{slog.NewJSONHandler(sys.stderr, opts)})
 }
+
+// moreFiles is what to do about a process that may not open another file. Any
+// connection can be the one that fails by it, and what was tried says nothing of
+// the cause.
+const moreFiles = "this process has as many files and connections open as it may: raise its limit (ulimit -n, LimitNOFILE= of systemd) to 1024 or more and start it again; process_open_fds and process_max_fds show both"
+
+// adviser adds to a record whose error is the machine's what to do about it.
+type adviser struct{ slog.Handler }
+
+func (h adviser) Handle(ctx context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && outOfFiles(err) {
+			r = r.Clone()
+			r.AddAttrs(slog.String("do", moreFiles))
+			return false
+		}
+		return true
+	})
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h adviser) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return adviser{h.Handler.WithAttrs(attrs)}
+}
+
+func (h adviser) WithGroup(name string) slog.Handler { return adviser{h.Handler.WithGroup(name)} }
+
+// outOfFiles goes by the text: what has come through gRPC has no cause any more.
+func outOfFiles(err error) bool { return strings.Contains(err.Error(), syscall.EMFILE.Error()) }
 
 // readable writes durations as 1m30s, which the JSON handler would not.
 func readable(_ []string, a slog.Attr) slog.Attr {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +32,26 @@ func TestLogsAreTextForAPersonAndJSONForAMachine(t *testing.T) {
 			logger.Info("hello", "took", 90*time.Second)
 			if got := out.String(); !strings.Contains(got, tc.want) || strings.Contains(got, "unsaid") {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhereTheMachineHasNoMoreFilesTheLogSaysWhatToDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		says bool
+	}{
+		"a connection":     {&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, true},
+		"one through gRPC": {errors.New("rpc error: code = Unavailable desc = socket: too many open files"), true},
+		"something else":   {errors.New("connection refused"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			logger := newLogger(&config.Config{Log: config.Log{Level: "info"}}, system{stderr: &out, colored: true}).With("pipeline", "p")
+			logger.Warn("Postgres cannot be streamed from", "error", tc.err)
+			if got := out.String(); strings.Contains(got, "LimitNOFILE") != tc.says || !strings.Contains(got, tc.err.Error()) {
+				t.Errorf("got %s", got)
 			}
 		})
 	}

@@ -49,6 +49,14 @@ func pageAddress(c *config.Config, r roles) (addr string, set bool) {
 	return defaultWorkerPage, false
 }
 
+// reading is what the metrics of the streamer are read off.
+func (p *process) reading() ops.Reading {
+	now := time.Now()
+	r := readingOf(p.streamer.Status(), now)
+	r.TemporalOutage = p.health.temporalOutageFor(now)
+	return r
+}
+
 // reasons says why the process is not ready.
 func (p *process) reasons() []string {
 	list := p.health.reasons()

@@ -101,7 +101,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.roles.streamer {
 		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{
 			Tracker: p.tracker, Lake: lake, Logger: p.logger,
-			Observer: ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes()),
+			Observer: ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes(), streamer.Endings()),
 		})
 		if err != nil {
 			return refused(err)
@@ -114,7 +114,7 @@ func (p *process) run(ctx context.Context) (err error) {
 		at.Address = data.Address()
 		services = append(services, service{name: "the data plane", run: data.Run})
 		streaming = service{name: "the streamer", run: func(ctx context.Context) error { return p.streamer.Run(ctx, at) }}
-		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, func() ops.Reading { return readingOf(p.streamer.Status(), time.Now()) }))
+		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, p.reading))
 	}
 	if p.roles.worker {
 		data, err := flight.NewClient(dataClientConfig(p.cfg), p.logger)

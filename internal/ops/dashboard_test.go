@@ -74,6 +74,12 @@ func dashboard() []panel {
 				{`max(tidemark_slot_lost{pipeline=~"$pipeline"})`, "lost"},
 			}},
 
+		{title: "Temporal"},
+		{title: "Outage", unit: seconds, text: "Since when the streamer has not reached Temporal; nothing is dispatched meanwhile.",
+			lines: []line{{`max(tidemark_temporal_outage_seconds{pipeline=~"$pipeline"})`, "not reached"}}},
+		{title: "Workflows started again", unit: number, text: "Segments in flight whose workflow somebody had ended or deleted.",
+			lines: []line{{`sum by (ending) (increase(tidemark_segments_restarted_total{pipeline=~"$pipeline"}[$__rate_interval]))`, "{{ending}}"}}},
+
 		{title: "Through the ring"},
 		{title: "Changes received", unit: perSecond, stacked: true,
 			lines: []line{{`sum by (operation) (rate(tidemark_changes_received_total{pipeline=~"$pipeline"}[$__rate_interval]))`, "{{operation}}"}}},

@@ -24,9 +24,10 @@ func everything() *prometheus.Registry {
 		WAL:  &WALReading{Level: 1, HoursLeft: &left},
 	}
 	reg.MustRegister(NewStreamerCollector("orders", func() Reading { return reading }))
-	s := NewStreamerObserver(reg, "orders", []string{"slot_in_use"})
+	s := NewStreamerObserver(reg, "orders", []string{"slot_in_use"}, []string{"closed"})
 	s.Reconnected("connection_lost")
 	s.InLake(5, 3*time.Second)
+	s.Restarted("forgotten")
 	w := NewWorkerObserver(reg, "orders", []string{"StoreDenied"})
 	w.Attempted("upload", "")
 	w.Attempted("upload", "StoreThrottled")

@@ -12,23 +12,28 @@ type StreamerObserver struct {
 	reconnects *prometheus.CounterVec
 	latency    prometheus.Histogram
 	changes    prometheus.Counter
+	restarts   *prometheus.CounterVec
 }
 
 // NewStreamerObserver registers the metrics of a pipeline's streamer. causes are
-// those that Reconnected may be told: each counts from zero, so that the first
-// one is seen as an increase.
-func NewStreamerObserver(r prometheus.Registerer, pipeline string, causes []string) *StreamerObserver {
+// those that Reconnected may be told, endings those that Restarted may: each
+// counts from zero, so that the first one is seen as an increase.
+func NewStreamerObserver(r prometheus.Registerer, pipeline string, causes, endings []string) *StreamerObserver {
 	m := maker{pipeline}
 	o := &StreamerObserver{
 		reconnects: m.counters("reconnects_total", "Connections to Postgres after the first, by what ended the one before.", "cause"),
 		latency: m.histogram("commit_to_lake_seconds", "Time from the commit of a segment's first change to when the segment was seen to be in the lake.",
 			[]float64{0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 30, 60, 120, 300, 900, 3600, 6 * 3600}),
-		changes: m.counter("changes_in_lake_total", "Changes of the segments that were seen to have come into the lake."),
+		changes:  m.counter("changes_in_lake_total", "Changes of the segments that were seen to have come into the lake."),
+		restarts: m.counters("segments_restarted_total", "Segments in flight whose workflow was started again, by how it had ended.", "ending"),
 	}
 	for _, cause := range causes {
 		o.reconnects.WithLabelValues(cause)
 	}
-	r.MustRegister(o.reconnects, o.latency, o.changes)
+	for _, ending := range endings {
+		o.restarts.WithLabelValues(ending)
+	}
+	r.MustRegister(o.reconnects, o.latency, o.changes, o.restarts)
 	return o
 }
 
@@ -40,6 +45,9 @@ func (o *StreamerObserver) InLake(rows int64, sinceCommit time.Duration) {
 	o.latency.Observe(sinceCommit.Seconds())
 	o.changes.Add(float64(rows))
 }
+
+// Restarted counts a segment whose workflow was started again.
+func (o *StreamerObserver) Restarted(why string) { o.restarts.WithLabelValues(why).Inc() }
 
 // WorkerObserver counts what attempts do. It is the activities' Observer.
 type WorkerObserver struct {

@@ -50,6 +50,9 @@ type Reading struct {
 	// Drifted counts the wanted tables whose rows do not come, by what has become
 	// of them.
 	Drifted map[string]int64
+	// TemporalOutage is since when Temporal has not been reached; zero while it
+	// answers.
+	TemporalOutage time.Duration
 }
 
 // SlotReading is how Postgres shows the slot.
@@ -140,6 +143,8 @@ func NewStreamerCollector(pipeline string, read func() Reading) prometheus.Colle
 		func(r Reading, e emit) { e(float64(r.Adopted)) })
 	add(gauge, "drifted_tables", "Wanted tables whose rows do not come, by what has become of them.",
 		func(r Reading, e emit) { byLabel(r.Drifted, e) }, "kind")
+	add(gauge, "temporal_outage_seconds", "Time since Temporal has not been reached; 0 while it answers.",
+		func(r Reading, e emit) { e(r.TemporalOutage.Seconds()) })
 	ofSlot := func(name, help string, take func(SlotReading, emit)) {
 		add(gauge, name, help, func(r Reading, e emit) {
 			if r.Slot != nil {

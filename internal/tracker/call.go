@@ -52,9 +52,14 @@ func (t *Tracker) again(ctx context.Context, action string, do func(context.Cont
 			if time.Since(unknownSince) > t.cfg.AttributePatience {
 				return fmt.Errorf("%s: the namespace %s does not know Tidemark's search attributes; run `tidemark setup`: %w", action, t.cfg.Namespace, err)
 			}
+		case namespaceGone:
+			t.outage.over()
+			return fmt.Errorf("%s: Temporal has no namespace %s (any more): %w; nothing is lost, since the ack stands still. Make it again (temporal operator namespace create --namespace %s --retention 72h), run `tidemark setup`, and start this pipeline again: what is in the lake is adopted from there",
+				action, t.cfg.Namespace, err, t.cfg.Namespace)
 		case refused:
 			t.outage.over()
-			return fmt.Errorf("%s: Temporal refuses it: %w", action, err)
+			return fmt.Errorf("%s: Temporal refuses it: %w; see that this connection may use the namespace %s and that server and Tidemark fit together, and start it again: nothing is lost meanwhile",
+				action, err, t.cfg.Namespace)
 		case unreachable:
 			t.outage.note(err)
 		}
@@ -94,6 +99,8 @@ const (
 	unreachable
 	// attributesUnknown: Temporal does not know a search attribute.
 	attributesUnknown
+	// namespaceGone: the namespace does not exist (any more).
+	namespaceGone
 	// refused: the same call would be refused again.
 	refused
 )
@@ -112,7 +119,7 @@ func kind(err error) answer {
 	case errors.As(err, &exists), errors.As(err, &notFound):
 		return answered
 	case errors.As(err, &noNamespace):
-		return refused
+		return namespaceGone
 	case errors.As(err, &invalid):
 		if strings.Contains(invalid.Message, "no mapping defined") ||
 			strings.Contains(invalid.Message, "search attribute") && strings.Contains(invalid.Message, "is not defined") {
@@ -156,7 +163,7 @@ func (o *outage) note(err error) {
 	}
 	if begins || now.Sub(o.said) >= reminder {
 		o.said = now
-		o.log.Warn("Temporal is unreachable: nothing is dispatched and the ack stands still until it answers again",
+		o.log.Warn("Temporal is unreachable: nothing is dispatched and the ack stands still until it answers again; nothing is lost, and nothing has to be restarted. See that its frontend runs and can be reached from here",
 			"since", o.since, "error", err)
 	}
 }

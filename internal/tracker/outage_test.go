@@ -151,18 +151,21 @@ func TestStartsDoNotWaitForEverForAttributes(t *testing.T) {
 }
 
 func TestWhatCannotBeMendedIsNotRetried(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"permission":        serviceerror.NewPermissionDenied("no", "a test"),
-		"namespace":         serviceerror.NewNamespaceNotFound("nowhere"),
-		"a bad request":     serviceerror.NewInvalidArgument("what is this"),
-		"an unknown method": serviceerror.NewUnimplemented("old server"),
+	for name, c := range map[string]struct {
+		refusal error
+		says    string
+	}{
+		"permission":        {serviceerror.NewPermissionDenied("no", "a test"), "Temporal refuses it"},
+		"namespace":         {serviceerror.NewNamespaceNotFound("nowhere"), "temporal operator namespace create --namespace " + trackertest.Namespace},
+		"a bad request":     {serviceerror.NewInvalidArgument("what is this"), "Temporal refuses it"},
+		"an unknown method": {serviceerror.NewUnimplemented("old server"), "Temporal refuses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			no := &spoiler{method: "StartWorkflowExecution", err: refusal}
+			no := &spoiler{method: "StartWorkflowExecution", err: c.refusal}
 			tr := ready(t, &trackertest.Frontend{Before: no.spoil}, nil)
 			no.left.Store(1 << 40)
 			_, err := tr.Start(bounded(t), trackertest.Ref("orders", 0, 4), at)
-			if err == nil || !strings.Contains(err.Error(), "Temporal refuses it") || !strings.Contains(err.Error(), "tidemark/orders/") {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "tidemark/orders/") {
 				t.Errorf("ended with %v", err)
 			}
 			if n := no.failed.Load(); n != 1 {

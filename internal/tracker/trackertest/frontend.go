@@ -237,3 +237,14 @@ func (r *run) info() *workflowpb.WorkflowExecutionInfo {
 		Type:      r.start.GetWorkflowType(), Status: r.status, Memo: r.start.GetMemo(),
 	}
 }
+
+// Started is the request that opened the latest run of a workflow; nil if there
+// is none.
+func (f *Frontend) Started(id string) *workflowservice.StartWorkflowExecutionRequest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.latest(id); r != nil {
+		return r.start
+	}
+	return nil
+}
