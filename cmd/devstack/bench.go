@@ -20,6 +20,7 @@ func runBench(ctx context.Context, args []string) error {
 	err := parse("bench", args, func(fs *flag.FlagSet) {
 		fs.BoolVar(&cfg.Quick, "quick", false, "the same figures from less work")
 		fs.IntVar(&cfg.Runs, "runs", 0, "how often each figure is measured (default 5; 3 with -quick)")
+		fs.IntVar(&cfg.Large, "large", 0, "rows of the transaction of which the memory is watched, some 220 bytes each (default 1000000)")
 		fs.StringVar(&only, "only", "", "scenarios, with commas: "+strings.Join(bench.Scenarios(), ", ")+" (default: all)")
 		fs.StringVar(&out, "out", "bench.json", "file for the figures")
 		fs.StringVar(&cfg.Binary, "tidemark", "bin/tidemark", "the tidemark program")

@@ -23,6 +23,9 @@ type Config struct {
 	Quick bool
 	// Runs is how often each figure is measured; 0 is 5, or 3 if Quick.
 	Runs int
+	// Large is how many rows the transaction has of which the memory is watched,
+	// some 220 bytes each; 0 is 1,000,000.
+	Large int
 	// Only are the scenarios to measure; empty is all. See Scenarios.
 	Only []string
 	// Progress is told in a sentence what is going on.
@@ -55,6 +58,9 @@ func (c Config) size() size {
 	}
 	if c.Runs > 0 {
 		s.runs = c.Runs
+	}
+	if c.Large > 0 {
+		s.large = c.Large
 	}
 	return s
 }

@@ -24,7 +24,7 @@ type drained struct {
 	cpu, walsenderCPU float64
 	// temporalCPU and s3CPU are what the servers have used meanwhile.
 	temporalCPU, s3CPU float64
-	peak               memory
+	peak               proc.Memory
 }
 
 // drain measures how long a backlog takes, from the start of the program to the
@@ -81,7 +81,7 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		}
 		ratio := ours.wall.Seconds() / theirs.Seconds()
 		b.say("drain.%s run %d: %.2fs, pg_recvlogical %.2fs, ratio %.2f; CPU %.2fs, walsender %.2fs, Temporal %.2fs, S3 %.2fs; peak %.0f MiB; load %s",
-			letter, i+1, ours.wall.Seconds(), theirs.Seconds(), ratio, ours.cpu, ours.walsenderCPU, ours.temporalCPU, ours.s3CPU, ours.peak.anon, loadAverage())
+			letter, i+1, ours.wall.Seconds(), theirs.Seconds(), ratio, ours.cpu, ours.walsenderCPU, ours.temporalCPU, ours.s3CPU, ours.peak.Anon, loadAverage())
 		b.report.Add(prefix+"wall_ratio", "ratio", b.peer.String(), ratio)
 		b.report.Add(prefix+"cpu_ratio", "ratio", "its walsender", ours.cpu/ours.walsenderCPU)
 		b.report.Add(prefix+"wall_s", "s", "", ours.wall.Seconds())
@@ -90,7 +90,7 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		b.report.Add(prefix+"walsender_cpu_s", "s", "", ours.walsenderCPU)
 		b.report.Add(prefix+"temporal_cpu_s", "s", "", ours.temporalCPU)
 		b.report.Add(prefix+"s3_cpu_s", "s", "", ours.s3CPU)
-		b.report.Add(prefix+"memory_mb", "MiB", "", ours.peak.anon)
+		b.report.Add(prefix+"memory_mb", "MiB", "", ours.peak.Anon)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (b *bench) drainOwn(ctx context.Context, p *pipeline.Pipeline, slot, inside
 		return d, err
 	}
 	defer func() { err = errors.Join(err, run.Stop(stopGrace)) }()
-	w := watch(ctx, run.PID())
+	w := proc.Watch(ctx, run.PID())
 	if err := b.await(ctx, slot, inside, &d.walsenderCPU, run); err != nil {
 		return d, err
 	}
@@ -121,7 +121,7 @@ func (b *bench) drainOwn(ctx context.Context, p *pipeline.Pipeline, slot, inside
 		return d, err
 	}
 	d.temporalCPU, d.s3CPU = after[0]-before[0], after[1]-before[1]
-	d.peak, err = w.end()
+	d.peak, err = w.End()
 	return d, err
 }
 

@@ -59,16 +59,16 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 			return err
 		}
 		b.say("memory.%s run %d: streamer %.0f MiB (RSS %.0f), %.1f CPU s; worker %.0f MiB (RSS %.0f), %.1f CPU s; load %s",
-			way.name, i+1, streamer.anon, streamer.rss, streamer.cpu, worker.anon, worker.rss, worker.cpu, loadAverage())
+			way.name, i+1, streamer.Anon, streamer.RSS, streamer.cpu, worker.Anon, worker.RSS, worker.cpu, loadAverage())
 		bound := float64(way.ring + allowance)
 		prefix := "memory." + way.name
-		b.report.Add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.anon)
-		b.report.Add(prefix+"_rss_mb", "MiB", "", streamer.rss)
+		b.report.Add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.Anon)
+		b.report.Add(prefix+"_rss_mb", "MiB", "", streamer.RSS)
 		b.report.Add(prefix+"_cpu_s", "s", "", streamer.cpu)
-		b.report.Add(prefix+"_worker_mb", "MiB", "", worker.anon)
-		if streamer.anon > bound {
+		b.report.Add(prefix+"_worker_mb", "MiB", "", worker.Anon)
+		if streamer.Anon > bound {
 			b.failed = append(b.failed, fmt.Sprintf(
-				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.anon, way.ring, bound))
+				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.Anon, way.ring, bound))
 		}
 	}
 	return nil
@@ -76,21 +76,21 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 
 // use is what a process has used in all.
 type use struct {
-	memory // at its peak
-	cpu    float64
+	proc.Memory // at its peak
+	cpu         float64
 }
 
 // pass lets one transaction pass.
 func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way passage) (streamer, worker use, err error) {
 	var running []*proc.Process
-	var watchers []*watcher
+	var watchers []*proc.Watcher
 	defer func() {
 		// The streamer first: it waits for the worker to finish.
 		for _, r := range running {
 			err = errors.Join(err, r.Stop(stopGrace))
 		}
 		for _, w := range watchers {
-			_, werr := w.end()
+			_, werr := w.End()
 			err = errors.Join(err, werr)
 		}
 	}()
@@ -98,7 +98,7 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way
 		child, err := p.Start(verb, verb)
 		if err == nil {
 			running = append(running, child)
-			watchers = append(watchers, watch(ctx, child.PID()))
+			watchers = append(watchers, proc.Watch(ctx, child.PID()))
 		}
 		return err
 	}
@@ -118,7 +118,7 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way
 		return streamer, worker, err
 	}
 	if way.late {
-		if err := watchers[0].still(ctx, float64(way.ring)/2); err != nil {
+		if err := still(ctx, watchers[0], float64(way.ring)/2); err != nil {
 			return streamer, worker, err
 		}
 		if err := start("worker"); err != nil {
@@ -129,11 +129,12 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way
 	if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
 		return streamer, worker, err
 	}
+	b.say("memory.%s: the streamer's anonymous memory in twentieths of its life, MiB: %.0f", way.name, watchers[0].Curve(20))
 	for i, u := range []*use{&streamer, &worker} {
 		if u.cpu, err = cpuSeconds(running[i].PID()); err != nil {
 			return streamer, worker, err
 		}
-		if u.memory, err = watchers[i].end(); err != nil {
+		if u.Memory, err = watchers[i].End(); err != nil {
 			return streamer, worker, err
 		}
 	}
@@ -142,17 +143,15 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way
 
 // still waits until the peak is at least atLeast MiB and has not grown for a
 // while.
-func (w *watcher) still(ctx context.Context, atLeast float64) error {
+func still(ctx context.Context, w *proc.Watcher, atLeast float64) error {
 	ctx, cancel := context.WithTimeout(ctx, drainBound)
 	defer cancel()
-	tick := time.NewTicker(sampleEvery)
+	tick := time.NewTicker(proc.SampleEvery)
 	defer tick.Stop()
 	var last float64
 	since := time.Now()
 	for {
-		w.mu.Lock()
-		now := w.peak.anon
-		w.mu.Unlock()
+		now := w.Peak().Anon
 		if now > last {
 			last, since = now, time.Now()
 		}

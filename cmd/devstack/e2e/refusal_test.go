@@ -50,6 +50,8 @@ func TestStartIsRefusedWithAllReasonsAndChangesNothing(t *testing.T) {
 		{"a slot that is gone", pipeline.Settings{"pipeline": "dropped", "lake.url": prefix("dropped")}, []string{`"tidemark_dropped" of this pipeline is gone`}},
 		{"wal_level", pipeline.Settings{"postgres.url": physical.URL()}, []string{"wal_level is replica"}},
 		{"a bucket that is not there", pipeline.Settings{"lake.url": "s3://nowhere/e2e"}, []string{"nowhere"}},
+		{"a namespace that is not there", pipeline.Settings{"temporal.namespace": "nowhere"},
+			[]string{"Temporal has no namespace nowhere", "temporal operator namespace create --namespace nowhere"}},
 		{"Postgres and the lake at once", pipeline.Settings{"postgres.url": physical.URL(), "lake.url": prefix("new")},
 			[]string{"2 reasons", "wal_level is replica", "was not set up"}},
 		{"servers that do not answer", pipeline.Settings{

@@ -160,6 +160,23 @@ func (p *FaultProxy) HoldAnswer(match Match, n int) *Fault {
 	return p.add(f)
 }
 
+// Cut calls then at the first n matching requests, from the request's own
+// goroutine: before the store sees the request, or, with stored, when it has
+// answered and the client has not heard. Then the connection is reset. It is for
+// ending the client at that very moment.
+func (p *FaultProxy) Cut(match Match, n int, stored bool, then func()) *Fault {
+	f := &Fault{match: match, left: limit(n)}
+	f.do = func(pass http.Handler, w http.ResponseWriter, r *http.Request) {
+		if stored {
+			pass.ServeHTTP(nowhere{http.Header{}}, r)
+		}
+		then()
+		f.hit()
+		reset(w)
+	}
+	return p.add(f)
+}
+
 func limit(n int) int {
 	if n == 0 {
 		return -1
