@@ -178,8 +178,9 @@ func TestAnAttemptOutlastsWhatTheLakeDoesToIt(t *testing.T) {
 		c := dialTemporal(t, h)
 		ref := segment.Ref{Pipeline: "e2e", First: h.Object(&upload).First}
 		h.Eventually(harness.Bound, func() string {
-			if details := detailsOf(t, c, ref); !strings.Contains(details, "the lake holds other rows in this place") || !strings.Contains(details, "nothing was overwritten") {
-				return "the workflow does not say what is wrong: " + details
+			details, err := detailsOf(t.Context(), c, ref)
+			if err != nil || !strings.Contains(details, "the lake holds other rows in this place") || !strings.Contains(details, "nothing was overwritten") {
+				return fmt.Sprintf("the workflow does not say what is wrong: %s (%v)", details, err)
 			}
 			return ""
 		})
