@@ -172,6 +172,10 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 	if errors.Is(err, lake.ErrUnreadable) {
 		return false, stop(doDamaged, "the lake's object %s begins where the next segment does: %v", e.Key, err)
 	}
+	if errors.Is(err, lake.ErrNotFound) {
+		// It was in quarantine, and a replay has stored its rows and removed it.
+		l.days.forget()
+	}
 	if err != nil {
 		return false, &lakeError{err}
 	}

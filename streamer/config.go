@@ -49,6 +49,9 @@ type Config struct {
 	// driftEvery is how often the published tables are looked at. Default 1 min;
 	// tests set it.
 	driftEvery time.Duration
+	// pauseEvery is how often the lake is asked whether the pipeline is paused.
+	// Default 3 s; tests set it.
+	pauseEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -63,6 +66,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.driftEvery <= 0 {
 		c.driftEvery = time.Minute
+	}
+	if c.pauseEvery <= 0 {
+		c.pauseEvery = 3 * time.Second
 	}
 	switch {
 	case c.ShutdownTimeout == 0:
@@ -107,7 +113,8 @@ type Tracker interface {
 }
 
 // Lake is what the streamer reads and writes of the lake: its identity, its own
-// record of the ack, and, while catching up, which segments are there already.
+// record of the ack, whether the pipeline is paused, and, while catching up, which
+// segments are there already.
 // *lake.Lake is the implementation.
 type Lake interface {
 	URL() string
@@ -116,4 +123,5 @@ type Lake interface {
 	WriteAck(ctx context.Context, rec lake.AckRecord, etag string) (string, error)
 	Day(ctx context.Context, day change.Day) (*lake.DayIndex, error)
 	ReadMetadata(ctx context.Context, key string) (lake.Metadata, error)
+	ReadPause(ctx context.Context) (*lake.Pause, error)
 }

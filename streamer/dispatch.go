@@ -30,12 +30,18 @@ func (l *life) dispatch(ctx context.Context) error {
 	}
 }
 
-// nextProposal waits until a segment should be closed. ok is false when
-// draining is done.
+// nextProposal waits until a segment should be closed, and no pause keeps it
+// from that. ok is false when draining is done, or has begun within a pause.
 func (l *life) nextProposal(ctx context.Context) (view ring.View, ok bool, err error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		if err := l.unpaused(ctx); err != nil {
+			if errors.Is(err, errDraining) {
+				err = nil
+			}
+			return ring.View{}, false, err
+		}
 		draining := l.draining()
 		view, ok, due := l.buf.propose(change.TimeOf(time.Now()), draining)
 		if ok || draining {
@@ -141,18 +147,22 @@ func (l *life) launch(ctx context.Context, ref segment.Ref, view ring.View, rec 
 
 // mayStart takes a place among the segments in flight, and waits until the slot
 // was seen to be ours lately: a streamer that has lost its slot stops
-// dispatching. On success the place is to be given back with release.
+// dispatching. So does a pause that has begun meanwhile. On success the place is
+// to be given back with release.
 func (l *life) mayStart(ctx context.Context) error {
 	select {
 	case l.places <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := l.guard.wait(ctx, ownedFor); err != nil {
-		l.release()
-		return err
+	err := l.guard.wait(ctx, ownedFor)
+	if err == nil {
+		err = l.unpaused(ctx)
 	}
-	return nil
+	if err != nil {
+		l.release()
+	}
+	return err
 }
 
 func (l *life) release() { <-l.places }

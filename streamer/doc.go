@@ -16,6 +16,7 @@
 //	await     Temporal → ring       (await.go), one per segment in flight
 //	keep      ring → ack.json → slot (keeper.go)
 //	guard     is the slot still ours? (guard.go)
+//	pause     has a person paused the pipeline? (pause.go)
 //
 // The ring itself (package ring) is pure; buffer.go puts a lock and wake-ups
 // around it. Decisions about recorded segments are pure too (decide.go). The

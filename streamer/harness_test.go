@@ -257,6 +257,12 @@ type process struct {
 
 func (w *world) start(change ...func(*Config)) *process {
 	w.t.Helper()
+	return w.startWith(w.lake, change...)
+}
+
+// startWith starts a streamer that is given another view of the lake.
+func (w *world) startWith(l Lake, change ...func(*Config)) *process {
+	w.t.Helper()
 	cfg := w.cfg
 	for _, c := range change {
 		c(&cfg)
@@ -266,7 +272,7 @@ func (w *world) start(change ...func(*Config)) *process {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: level}))
-	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: w.lake, Logger: log, Observer: w.observer})
+	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: l, Logger: log, Observer: w.observer})
 	if err != nil {
 		w.t.Fatal(err)
 	}

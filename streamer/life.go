@@ -47,6 +47,7 @@ type life struct {
 	observer Observer
 	furthest *furthest
 	drift    *driftGuard
+	pauses   *pauses
 
 	// dial makes a new connection, trying until it streams.
 	dial func(context.Context, lake.Identity, func(string)) (*connection, error)
@@ -93,6 +94,7 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 	})
 	group.Go(func() error { return l.keeper.keep(gctx) })
 	group.Go(func() error { return l.watchTables(gctx) })
+	group.Go(func() error { return s.watchPause(gctx) })
 
 	select {
 	case <-ctx.Done():
@@ -114,7 +116,7 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
 		observer: s.deps.Observer,
-		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift,
+		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift, pauses: &s.pauses,
 		identity: first.identity, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),
@@ -124,6 +126,9 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 		return nil, err
 	}
 	if rec, err = checkRecord(rec, first); err != nil {
+		return nil, err
+	}
+	if err := s.learnPause(ctx); err != nil {
 		return nil, err
 	}
 	l.log.Info("streaming begins", "slot", s.cfg.Replication.Slot, "confirmed_flush", first.slot.ConfirmedFlush, "recorded_ack", rec.Ack, "follows", rec.Last, "timeline", l.timeline)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
@@ -55,6 +56,9 @@ type Status struct {
 	// WAL is what Postgres keeps for the slot, as seen at the last look, whoever
 	// reads it; nil before.
 	WAL *WAL `json:"wal"`
+	// Paused says by whom, since when and why nothing is dispatched; nil if the
+	// pipeline is not paused, or this process has never had the slot.
+	Paused *lake.Pause `json:"paused"`
 }
 
 // Phase is what a Streamer is doing.
@@ -101,6 +105,7 @@ func (s *Streamer) Status() Status {
 	st.Phase = phaseOf(st.Connected, st.State)
 	st.ReceivedChanges, st.ReceivedBytes = received.byOperation(), received.bytes
 	st.Drift, st.WAL = s.drift.list(), s.wal.get()
+	st.Paused, _ = s.pauses.get()
 	return st
 }
 

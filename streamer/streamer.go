@@ -21,6 +21,7 @@ type Streamer struct {
 	furthest furthest
 	drift    driftGuard
 	wal      walWatch
+	pauses   pauses
 
 	mu   sync.Mutex
 	life *life // the present one; nil before the first and between two

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
@@ -65,6 +66,9 @@ func (p *process) reasons() []string {
 		st := p.streamer.Status()
 		if !st.Connected {
 			list = append(list, "the streamer is not connected to Postgres: "+st.State)
+		}
+		if st.Paused != nil {
+			list = append(list, fmt.Sprintf("the pipeline is %s (tidemark resume lets it go on)", st.Paused))
 		}
 		list = append(list, blocked(st, p.cfg.Segment.MaxAge, now)...)
 	}

@@ -22,6 +22,7 @@ func readingOf(st streamer.Status, now time.Time) ops.Reading {
 	r := st.Ring
 	reading := ops.Reading{
 		Connected:     st.Connected,
+		Paused:        st.Paused != nil,
 		State:         string(st.Phase),
 		Received:      st.ReceivedChanges,
 		ReceivedBytes: st.ReceivedBytes,

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
 	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
@@ -18,7 +19,7 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	safe, left := int64(5), 3.5
 	st := streamer.Status{
-		Connected: true, Phase: streamer.Streaming,
+		Paused: &lake.Pause{By: "ann"}, Connected: true, Phase: streamer.Streaming,
 		Ring: ring.Stats{
 			Dispatched: ring.Usage{Changes: 10, Bytes: 1000}, Finished: ring.Usage{Changes: 4, Bytes: 300},
 			Waiting: ring.Usage{Changes: 2, Bytes: 20}, Free: ring.Usage{Bytes: 7},
@@ -45,6 +46,9 @@ func TestAReadingIsTheStatusInNumbers(t *testing.T) {
 	}
 	if w := r.WAL; w == nil || w.Level != 2 || *w.HoursLeft != 3.5 {
 		t.Errorf("WAL: %+v", w)
+	}
+	if !r.Paused {
+		t.Error("it is paused")
 	}
 	idle := readingOf(streamer.Status{Phase: streamer.Connecting}, now)
 	if idle.WaitingAge != 0 || idle.SegmentAge != 0 || idle.RecordAge != 0 || idle.FeedbackAge >= 0 || idle.Slot != nil {

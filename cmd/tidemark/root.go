@@ -126,7 +126,8 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, verb := range []func(system) *cobra.Command{
-		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newVerify, newTeardown, newConfig, newVersion,
+		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newPause, newResume,
+		newVerify, newTeardown, newConfig, newVersion,
 	} {
 		root.AddCommand(verb(sys))
 	}

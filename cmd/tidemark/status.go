@@ -74,6 +74,9 @@ type statusReport struct {
 	Lake     string          `json:"lake"`
 	Identity *lake.Identity  `json:"identity"`
 	Ack      *lake.AckRecord `json:"ack"`
+	// Paused says by whom, since when and why the pipeline is paused; nil if it
+	// is not.
+	Paused *lake.Pause `json:"paused"`
 	// Process is the page of the streamer's process; Unreachable says why there
 	// is none.
 	Process     *pageStatus `json:"process"`
@@ -103,6 +106,11 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 	if ack, _, err := l.ReadAck(ctx); err == nil {
 		r.Ack = &ack
 	} else if !errors.Is(err, lake.ErrNotFound) {
+		errs = append(errs, err)
+	}
+	if paused, err := l.ReadPause(ctx); err == nil {
+		r.Paused = paused
+	} else {
 		errs = append(errs, err)
 	}
 	var page pageStatus

@@ -54,6 +54,9 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	if _, err := l.WriteAck(t.Context(), lake.AckRecord{Ack: 0x1FF, Timeline: 1, Writer: "w", At: time.Now()}, ""); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := l.WritePause(t.Context(), lake.Pause{By: "ann", Reason: "the bucket moves", Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
 	pg := &fakePostgres{publication: true, slot: &replication.SlotInfo{Name: "tidemark_shop", Active: true, ActivePID: 42, ConfirmedFlush: 0x1FF, LagBytes: 3 << 10, RetainedBytes: 5 << 20, WALStatus: "reserved"}}
 	r, err := readStatus(t.Context(), c, pg, l)
 	if err != nil {
@@ -62,7 +65,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 	var out bytes.Buffer
 	r.writeText(&out)
 	has(t, "status", out.String(),
-		"pipeline   shop", "read by process 42", "confirmed 0/1FF, 3.0 KiB behind",
+		"pipeline   shop", "PAUSED     paused by ann since 2", "because: the bucket moves", "read by process 42", "confirmed 0/1FF, 3.0 KiB behind",
 		"wal        fine: Postgres keeps 5.0 MiB of WAL for the slot; max_slot_wal_keep_size sets no limit, so the disk is the limit",
 		"begins at 0/100 on timeline 1", "ack 0/1FF",
 		"streaming, timeline 1, 2 adopted, 1 reconnects", "drift      public.orders is not published, seen 1m0s ago", "waiting 5 (1.0 MiB), free 255.0 MiB",
@@ -73,7 +76,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back statusReport
-	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF || len(back.Process.Streamer.Drift) != 1 {
+	if err := json.Unmarshal(text, &back); err != nil || back.Process.Streamer.Adopted != 2 || back.Ack.Ack != 0x1FF || back.Paused == nil || back.Paused.By != "ann" || len(back.Process.Streamer.Drift) != 1 {
 		t.Errorf("JSON does not read back: %v, %s", err, text)
 	}
 }

@@ -18,6 +18,10 @@ func (r statusReport) writeText(w io.Writer) {
 		fmt.Fprintf(w, "%-10s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("pipeline", "%s", r.Pipeline)
+	if p := r.Paused; p != nil {
+		line("PAUSED", "%s", *p)
+		line("", "nothing is dispatched, and Postgres keeps its WAL, until tidemark resume")
+	}
 	if s := r.Slot; s != nil {
 		reader := "nobody reads it"
 		if s.Active {

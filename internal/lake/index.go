@@ -34,7 +34,9 @@ type DayIndex struct {
 // are not Tidemark's are passed over. Memory: about 200 bytes per object.
 func (l *Lake) Day(ctx context.Context, day change.Day) (*DayIndex, error) {
 	var d DayIndex
-	for _, folder := range []string{"", quarantineFolder} {
+	// Quarantine first: a replay removes from there what it has stored in the
+	// folder of the day.
+	for _, folder := range []string{quarantineFolder, ""} {
 		for info, err := range l.store.List(ctx, folder+day.Path()+"/", "") {
 			if err != nil {
 				return nil, fmt.Errorf("list day %s of the lake: %w", day, err)
@@ -49,8 +51,8 @@ func (l *Lake) Day(ctx context.Context, day change.Day) (*DayIndex, error) {
 			})
 		}
 	}
-	slices.SortStableFunc(d.entries, func(a, b Entry) int {
-		return cmp.Or(a.First.Compare(b.First), a.Last.Compare(b.Last))
+	slices.SortFunc(d.entries, func(a, b Entry) int {
+		return cmp.Or(a.First.Compare(b.First), a.Last.Compare(b.Last), cmp.Compare(a.Key, b.Key))
 	})
 	best := 0
 	for i, e := range d.entries {

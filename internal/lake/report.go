@@ -60,6 +60,10 @@ type Report struct {
 	Objects int64       `json:"objects"`
 	Rows    int64       `json:"rows"`
 	Bytes   int64       `json:"bytes"`
+	// Replayed counts objects in quarantine beside which the object with their
+	// rows stands: a replay was broken off before it removed them. They are in
+	// none of the other numbers.
+	Replayed int64 `json:"replayed"`
 	// Findings has at most Options.MaxFindings entries; Counts counts them all.
 	Findings []Finding      `json:"findings"`
 	Counts   map[Kind]int64 `json:"counts"`

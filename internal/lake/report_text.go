@@ -36,6 +36,9 @@ func (r Report) WriteText(w io.Writer) error {
 			fmt.Fprintln(out)
 		}
 	}
+	if r.Replayed > 0 {
+		fmt.Fprintf(out, "Replayed  %s in quarantine whose rows are in the lake by now; tidemark replay removes what is left\n", count(r.Replayed, "object"))
+	}
 	if len(r.Days) > 0 {
 		fmt.Fprintln(out)
 		r.writeDays(out)

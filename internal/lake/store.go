@@ -44,8 +44,9 @@ type Store interface {
 	// before List was called and was not removed is yielded; others may be. An
 	// error is yielded once, last.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
-	// Remove removes an object; that there is none is success. Only Probe
-	// removes anything, and only its own object: segments and records stay.
+	// Remove removes an object; that there is none is success. Nothing but what
+	// Probe wrote, a Pause, and an object in quarantine whose rows are in the
+	// lake is ever removed: segments and records stay.
 	Remove(ctx context.Context, key string) error
 }
 

@@ -43,11 +43,15 @@ func Verify(ctx context.Context, l *Lake, opts Options) (Report, error) {
 		report: Report{Lake: l.url, Counts: map[Kind]int64{}, Findings: []Finding{}, Chains: []Chain{}, Days: []DayReport{}},
 		days:   map[change.Day]*DayReport{},
 		owners: map[owner][]link{},
+		asides: map[string]*aside{},
 	}
 	if err := v.records(ctx); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", l.url, err)
 	}
 	if err := v.objects(ctx); err != nil {
+		return Report{}, fmt.Errorf("verify %s: %w", l.url, err)
+	}
+	if err := v.settle(ctx); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", l.url, err)
 	}
 	// Workers finish in any order.
@@ -70,6 +74,8 @@ type verifier struct {
 	days   map[change.Day]*DayReport
 	owners map[owner][]link
 	read   int64
+	// asides are the objects in quarantine, by where a replay puts their rows.
+	asides map[string]*aside
 }
 
 // find notes a finding. Callers hold mu, or are alone.
@@ -136,28 +142,39 @@ func (v *verifier) objects(ctx context.Context) error {
 	return err
 }
 
-// list calls do for every object, going on after the last one when the store
-// fails in between.
+// list calls do for every object, those in quarantine first (see expect), going
+// on after the last one when the store fails in between.
 func (v *verifier) list(ctx context.Context, do func(Info) error) error {
-	after := ""
-	return patiently(ctx, func() error {
-		for info, err := range v.lake.store.List(ctx, "", after) {
-			if err != nil {
-				return err
+	for _, folder := range []string{quarantineFolder, ""} {
+		after := ""
+		err := patiently(ctx, func() error {
+			for info, err := range v.lake.store.List(ctx, folder, after) {
+				if err != nil {
+					return err
+				}
+				after = info.Key
+				if folder == quarantineFolder {
+					v.expect(info)
+				} else if strings.HasPrefix(info.Key, quarantineFolder) {
+					continue
+				}
+				if err := do(info); err != nil {
+					return err
+				}
 			}
-			if err := do(info); err != nil {
-				return err
-			}
-			after = info.Key
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // object sorts one object in. The error is one of the store.
 func (v *verifier) object(ctx context.Context, info Info) error {
 	switch {
-	case info.Key == identityKey || info.Key == ackKey || strings.HasPrefix(info.Key, probeFolder):
+	case info.Key == identityKey || info.Key == ackKey || info.Key == pauseKey || strings.HasPrefix(info.Key, probeFolder):
 		return nil
 	case strings.HasPrefix(info.Key, gapsFolder):
 		return v.gap(ctx, info.Key)
@@ -183,6 +200,18 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 	if v.read++; v.opts.Progress != nil && v.read%1000 == 0 {
 		v.opts.Progress(v.read)
 	}
+	if a := v.aside(parts); a != nil && parts.Quarantined {
+		a.meta, a.err = m, err
+		return nil
+	} else if a != nil && err == nil {
+		a.rows = &m
+	}
+	v.sortIn(info, parts, m, err)
+	return nil
+}
+
+// sortIn makes an object a link of its chain. Callers hold mu, or are alone.
+func (v *verifier) sortIn(info Info, parts KeyParts, m Metadata, err error) {
 	lk := link{parts: parts, follows: m.Follows, known: true, rows: m.Rows}
 	of := owner{m.Pipeline, m.SystemID}
 	switch {
@@ -193,7 +222,7 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 		v.find(Finding{Kind: KindUnreadable, Key: info.Key, Text: err.Error()})
 		lk.known, of = false, owner{}
 	case v.foreign(info.Key, of):
-		return nil
+		return
 	case m.First != parts.First || m.Last != parts.Last:
 		v.find(Finding{Kind: KindMismatch, Key: info.Key,
 			Text: fmt.Sprintf("says in its footer that it goes from %s to %s", m.First, m.Last)})
@@ -201,7 +230,6 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 	}
 	v.owners[of] = append(v.owners[of], lk)
 	v.count(parts, info.Size, m.Rows)
-	return nil
 }
 
 // gap sorts a recorded gap in.

@@ -36,8 +36,11 @@ const (
 func dashboard() []panel {
 	return []panel{
 		{title: "Is it well?"},
-		{title: "Session", unit: number, text: "Which state each process' session with Postgres is in. Exactly one streams; others stand by.",
-			lines: []line{{`sum by (state) (tidemark_session_state{pipeline=~"$pipeline"})`, "{{state}}"}}},
+		{title: "Session", unit: number, text: "Which state each process' session with Postgres is in. Exactly one streams; others stand by. And whether somebody has paused the pipeline.",
+			lines: []line{
+				{`sum by (state) (tidemark_session_state{pipeline=~"$pipeline"})`, "{{state}}"},
+				{`max(tidemark_paused{pipeline=~"$pipeline"})`, "paused"},
+			}},
 		{title: "Commit to lake", unit: seconds, text: "From the commit of a segment's first change to when the segment was seen to be in the lake.",
 			lines: []line{
 				{`histogram_quantile(0.5, sum by (le) (rate(tidemark_commit_to_lake_seconds_bucket{pipeline=~"$pipeline"}[$__rate_interval])))`, "half"},

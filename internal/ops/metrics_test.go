@@ -16,7 +16,7 @@ func everything() *prometheus.Registry {
 	reg := NewRegistry("v1.2.3")
 	safe, left := int64(12), 3.5
 	reading := Reading{
-		Connected: true, State: "streaming", States: []string{"streaming", "standby"},
+		Connected: true, Paused: true, State: "streaming", States: []string{"streaming", "standby"},
 		Received: map[string]int64{"insert": 9}, ReceivedBytes: 90,
 		Bytes: map[string]int64{"waiting": 7}, Changes: map[string]int64{"waiting": 1}, Segments: map[string]int64{"running": 4},
 		WaitingAge: 2 * time.Second, RecordAge: 4 * time.Second, Ack: 0x10, ReceivedEnd: 0x20, FeedbackAge: 1500 * time.Millisecond, Adopted: 3, Drifted: map[string]int64{"dropped": 1},

@@ -15,6 +15,8 @@ type Reading struct {
 	Connected bool
 	State     string
 	States    []string
+	// Paused says that a person has paused the pipeline.
+	Paused bool
 	// Received counts changes by operation, ReceivedBytes their raw bytes, since
 	// the process started.
 	Received      map[string]int64
@@ -111,6 +113,8 @@ func NewStreamerCollector(pipeline string, read func() Reading) prometheus.Colle
 				e(one(s == r.State), s)
 			}
 		}, "state")
+	add(gauge, "paused", "1 while a person has paused the pipeline, and so nothing is dispatched.",
+		func(r Reading, e emit) { e(one(r.Paused)) })
 	add(counter, "changes_received_total", "Changes received into the ring, by operation.",
 		func(r Reading, e emit) { byLabel(r.Received, e) }, "operation")
 	add(counter, "received_bytes_total", "Raw message bytes of the changes received.",
