@@ -53,6 +53,8 @@ type Lake interface {
 	FindQuarantine(ctx context.Context, ref segment.Ref) (lake.Object, bool, error)
 	PutSegment(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
 	PutQuarantine(ctx context.Context, ref segment.Ref, body []byte) (lake.Object, error)
+	ReadQuarantine(ctx context.Context, ref segment.Ref) ([]byte, error)
+	RemoveQuarantine(ctx context.Context, ref segment.Ref) error
 }
 
 // ReadBack is the part of *readback.Reader that a worker needs.

@@ -9,6 +9,7 @@ import (
 const (
 	UploadName     = "Upload"
 	QuarantineName = "Quarantine"
+	ReplayName     = "Replay"
 )
 
 // Version is the version of the inputs and results below that this package
@@ -46,6 +47,12 @@ type Object struct {
 
 // QuarantineInput asks for one segment's raw messages to be put aside.
 type QuarantineInput = UploadInput
+
+// ReplayInput asks for a quarantined segment to be decoded again.
+type ReplayInput struct {
+	Version int         `json:"version"`
+	Ref     segment.Ref `json:"ref"`
+}
 
 // Progress is what a heartbeat reports; Temporal shows the last one with the
 // pending attempt.

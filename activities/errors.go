@@ -39,11 +39,13 @@ const (
 
 // Permanent errors: the same attempt would fail again, and someone has to act.
 const (
-	MalformedMessage Class = "MalformedMessage"
-	RowTooLarge      Class = "RowTooLarge"
-	LakeConflict     Class = "LakeConflict"
-	AnotherLake      Class = "AnotherLake"
-	BadReference     Class = "BadReference"
+	MalformedMessage  Class = "MalformedMessage"
+	RowTooLarge       Class = "RowTooLarge"
+	LakeConflict      Class = "LakeConflict"
+	AnotherLake       Class = "AnotherLake"
+	BadReference      Class = "BadReference"
+	NotInQuarantine   Class = "NotInQuarantine"
+	QuarantineDamaged Class = "QuarantineDamaged"
 )
 
 // Classes lists them all.
@@ -52,14 +54,14 @@ func Classes() []Class {
 		RowsNotYet, RowsGone, RowsUnknown, RowsDiffer, FetchFailed, EncodeFailed, ReadBackFailed,
 		StoreThrottled, StoreUnavailable, StoreUnreachable, StoreDenied, StoreMissingBucket, StoreMisconfigured, StoreFull, StoreFailed,
 		AttemptStopped, WorkerTooOld,
-		MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference,
+		MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference, NotInQuarantine, QuarantineDamaged,
 	}
 }
 
 // Permanent says whether an error of this class is not retried.
 func (c Class) Permanent() bool {
 	switch c {
-	case MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference:
+	case MalformedMessage, RowTooLarge, LakeConflict, AnotherLake, BadReference, NotInQuarantine, QuarantineDamaged:
 		return true
 	}
 	return false

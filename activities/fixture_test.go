@@ -145,8 +145,10 @@ type store struct {
 	// putErr is Put's; with lost the object is stored all the same. Each is
 	// used up by one call unless always.
 	putErr, headErr error
-	lost, always    bool
-	heads, puts     int
+	// removeErr is Remove's, used up by one call.
+	removeErr    error
+	lost, always bool
+	heads, puts  int
 }
 
 func (s *store) Put(ctx context.Context, key string, body []byte, cond lake.Condition) (string, error) {
@@ -171,6 +173,14 @@ func (s *store) Head(ctx context.Context, key string) (lake.Info, error) {
 		return lake.Info{}, s.headErr
 	}
 	return s.Memory.Head(ctx, key)
+}
+
+func (s *store) Remove(ctx context.Context, key string) error {
+	if err := s.removeErr; err != nil {
+		s.removeErr = nil
+		return err
+	}
+	return s.Memory.Remove(ctx, key)
 }
 
 func storeFailure(kind lake.FailureKind, after time.Duration) error {

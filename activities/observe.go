@@ -12,7 +12,7 @@ import (
 // Observer is told what attempts do, for metrics. Its methods are called from
 // many goroutines at once and return without waiting for anything.
 type Observer interface {
-	// Attempted: an attempt of "upload" or "quarantine" has ended. class is the
+	// Attempted: an attempt of "upload", "quarantine" or "replay" has ended. class is the
 	// Class of its error, empty if it has none.
 	Attempted(action, class string)
 	// Stepped: an attempt has spent took on "look", "wait", "fetch", "encode" or

@@ -41,11 +41,13 @@ func (r *room) take(ctx context.Context, bytes int64, waits func()) (taken int64
 }
 
 // roomFor takes the room for the attempt's segment until the attempt ends.
-func (t *attempt) roomFor(ctx context.Context) error {
+func (t *attempt) roomFor(ctx context.Context) error { return t.roomOf(ctx, t.in.Ref.Bytes) }
+
+func (t *attempt) roomOf(ctx context.Context, bytes int64) error {
 	if t.room == nil || t.taken > 0 {
 		return nil
 	}
-	taken, err := t.room.take(ctx, t.in.Ref.Bytes, func() { t.enter(StepWait, 0, 0) })
+	taken, err := t.room.take(ctx, bytes, func() { t.enter(StepWait, 0, 0) })
 	t.taken = taken
 	return err
 }

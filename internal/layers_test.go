@@ -190,13 +190,14 @@ func layerViolations(s source, imp string) []string {
 	onlyFrom("internal/ops")
 	onlyFrom("worker")
 	onlyFrom("streamer")
-	onlyFrom("workflows", "worker", "internal/tracker")
-	onlyFrom("activities", "worker", "workflows")
-	onlyFrom("internal/tracker")
+	onlyFrom("workflows", "worker", "internal/tracker", "internal/operator")
+	onlyFrom("activities", "worker", "workflows", "internal/operator")
+	onlyFrom("internal/tracker", "internal/operator")
+	onlyFrom("internal/operator")
 	onlyFrom("cmd")
 
-	deny(strings.HasPrefix(imp, "go.temporal.io/") && !within(s.pkg, "workflows", "activities", "worker", "internal/tracker", "cmd"),
-		"Temporal is known to workflows, activities, worker, tracker and cmd only")
+	deny(strings.HasPrefix(imp, "go.temporal.io/") && !within(s.pkg, "workflows", "activities", "worker", "internal/tracker", "internal/operator", "cmd"),
+		"Temporal is known to workflows, activities, worker, tracker, operator and cmd only")
 	deny(strings.HasPrefix(imp, "github.com/aws/") && !within(s.pkg, "internal/lake", "cmd"), "S3 is known to lake only")
 	deny(strings.HasPrefix(imp, "github.com/jackc/") && !within(s.pkg, "streamer/replication", "internal/pgoutput", "internal/readback", "cmd"),
 		"the Postgres libraries are known to replication, pgoutput and readback only")

@@ -133,9 +133,11 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	return nil
 }
 
-// Register gives the workflow and the activities the names that histories carry.
+// Register gives the workflows and the activities the names that histories carry.
 func Register(r worker.Registry, a *activities.Activities) {
 	r.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
+	r.RegisterWorkflowWithOptions(workflows.Replay, workflow.RegisterOptions{Name: workflows.ReplayName})
 	r.RegisterActivityWithOptions(a.Upload, activity.RegisterOptions{Name: activities.UploadName})
 	r.RegisterActivityWithOptions(a.Quarantine, activity.RegisterOptions{Name: activities.QuarantineName})
+	r.RegisterActivityWithOptions(a.Replay, activity.RegisterOptions{Name: activities.ReplayName})
 }

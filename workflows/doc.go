@@ -1,6 +1,7 @@
-// Package workflows holds the one workflow of Tidemark, Segment, with its
-// signals, updates, inputs and results, and the way it is shown in Temporal's UI
-// (search attributes, summary, details).
+// Package workflows holds the workflows of Tidemark: Segment, with its signals,
+// updates, inputs and results, and the way it is shown in Temporal's UI (search
+// attributes, summary, details); and Replay, which brings a quarantined segment
+// into the lake after all, and holds nothing up.
 //
 //	                      source, retry
 //	                     ┌──────────────┐
@@ -12,7 +13,7 @@
 //	              waiting ──quarantine──▶ (raw messages) ───▶ quarantined
 //	                                                            done ◀── uploading
 //
-// A workflow never fails of its own accord: the upload is retried without end,
+// A Segment never fails of its own accord: the upload is retried without end,
 // and what no retry can mend waits for an operator. Its ID and memo are the
 // durable record of the segment's boundary (see package tracker).
 //

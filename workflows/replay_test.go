@@ -19,7 +19,7 @@ import (
 
 func TestRecordedHistoriesReplay(t *testing.T) {
 	histories, err := filepath.Glob(filepath.Join("testdata", "*.json"))
-	if err != nil || len(histories) < 13 {
+	if err != nil || len(histories) < 16 {
 		t.Fatalf("found %d recorded histories, %v", len(histories), err)
 	}
 	for _, history := range histories {
@@ -46,5 +46,6 @@ func TestAReplaySeesAChangeOfTheWorkflow(t *testing.T) {
 func replay(segment any, history string) error {
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(segment, workflow.RegisterOptions{Name: workflows.SegmentName})
+	replayer.RegisterWorkflowWithOptions(workflows.Replay, workflow.RegisterOptions{Name: workflows.ReplayName})
 	return replayer.ReplayWorkflowHistoryFromJSONFile(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
 }

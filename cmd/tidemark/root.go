@@ -127,7 +127,7 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, verb := range []func(system) *cobra.Command{
 		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newPause, newResume,
-		newVerify, newTeardown, newConfig, newVersion,
+		newSegments, newReplay, newVerify, newTeardown, newConfig, newVersion,
 	} {
 		root.AddCommand(verb(sys))
 	}
@@ -137,12 +137,17 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 // verb makes a command that takes no arguments and whose errors carry a
 // status: 1 unless they say otherwise.
 func verb(use, short, long string, run func(*cobra.Command) error) *cobra.Command {
+	return verbOf(use, short, long, cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return run(cmd) })
+}
+
+// verbOf is verb with arguments.
+func verbOf(use, short, long string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long,
-		Args:              cobra.NoArgs,
+		Args:              args,
 		DisableAutoGenTag: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := run(cmd)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
 			var se *statusError
 			if err == nil || errors.As(err, &se) {
 				return err

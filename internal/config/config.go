@@ -98,6 +98,8 @@ type Temporal struct {
 	// TaskQueue is where segments are dispatched to and workers listen.
 	// Default tidemark-<pipeline>.
 	TaskQueue string
+	// UI is the address of Temporal's UI, for links.
+	UI string
 }
 
 // Segment says when a segment is cut: at whichever comes first.

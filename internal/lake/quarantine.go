@@ -9,12 +9,12 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
-// Quarantined gives the reference of every object in quarantine that holds a
-// change from from up to to, in stream order. Rows that a replay has stored
+// Quarantined gives the reference of every object in quarantine whose first and
+// last position meets takes, in stream order. Rows that a replay has stored
 // already are among them as long as the object is. Bytes and Tables are not
 // known and stay empty. The error is of the store, or joins those of objects
 // that cannot be read, beside the others.
-func (l *Lake) Quarantined(ctx context.Context, from, to change.Position) ([]segment.Ref, error) {
+func (l *Lake) Quarantined(ctx context.Context, meets func(first, last change.Position) bool) ([]segment.Ref, error) {
 	var refs []segment.Ref
 	var errs []error
 	for info, err := range l.store.List(ctx, quarantineFolder, "") {
@@ -22,7 +22,7 @@ func (l *Lake) Quarantined(ctx context.Context, from, to change.Position) ([]seg
 			return nil, fmt.Errorf("list the quarantine of %s: %w", l.url, err)
 		}
 		parts, err := ParseKey(info.Key)
-		if err != nil || parts.Last.Less(from) || to.Less(parts.First) {
+		if err != nil || !meets(parts.First, parts.Last) {
 			continue
 		}
 		m, err := l.readMetadata(ctx, info)

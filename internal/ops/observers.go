@@ -62,7 +62,7 @@ type WorkerObserver struct {
 func NewWorkerObserver(r prometheus.Registerer, pipeline string, classes []string) *WorkerObserver {
 	m := maker{pipeline}
 	o := &WorkerObserver{
-		attempts: m.counters("upload_attempts_total", "Attempts that have ended, by action: upload, quarantine.", "action"),
+		attempts: m.counters("upload_attempts_total", "Attempts that have ended, by action: upload, quarantine, replay.", "action"),
 		failures: m.counters("upload_failures_total", "Attempts that have failed, by action and class of the error.", "action", "class"),
 		decoded:  m.counters("changes_decoded_total", "Changes decoded and encoded, by operation; once for each attempt.", "operation"),
 		steps: m.histograms("upload_step_seconds", "Time that attempts have spent in a step: look, wait, fetch, encode, store.",
@@ -72,7 +72,7 @@ func NewWorkerObserver(r prometheus.Registerer, pipeline string, classes []strin
 		rows:        m.counter("rows_stored_total", "Rows of the objects stored."),
 		quarantined: m.counter("segments_quarantined_total", "Segments whose raw messages were put aside."),
 	}
-	for _, action := range []string{"upload", "quarantine"} {
+	for _, action := range []string{"upload", "quarantine", "replay"} {
 		o.attempts.WithLabelValues(action)
 		for _, class := range classes {
 			o.failures.WithLabelValues(action, class)

@@ -1,6 +1,6 @@
 // Package rowfile writes changes to Parquet: Writer the rows of a segment's
-// object, RawWriter the raw messages of a quarantined segment. Activities call
-// it; it knows nothing of the lake, and writes whatever metadata it is given.
+// object, RawWriter the raw messages of a quarantined segment, which ReadRaw
+// reads back. Activities call it; it knows nothing of the lake, and writes whatever metadata it is given.
 //
 // # Columns of an object
 //
@@ -49,6 +49,8 @@
 //	message      bytes: the whole pgoutput message
 //	relation     string, null for a logical message: the relation version and
 //	             its type facts, as JSON (change.Relation)
+//	announcement int64: numbers the relation versions of the file from 1, also
+//	             two that say the same; 0 for a logical message
 //
 // # Form
 //

@@ -15,7 +15,7 @@ import (
 type RawWriter struct {
 	sheet     sheet
 	names     names
-	relations map[*change.Relation][]byte
+	relations map[*change.Relation]announced
 
 	position   texts
 	lsn        ints
@@ -27,6 +27,15 @@ type RawWriter struct {
 	joined     bools
 	message    texts
 	relation   texts
+	// announcement tells two announcements of a table from each other that say
+	// the same: images do not reach from one to the other.
+	announcement ints
+}
+
+// announced is a relation version as it stands in the file.
+type announced struct {
+	text   []byte
+	number int64 // from 1
 }
 
 func rawFields() []field {
@@ -42,17 +51,18 @@ func rawFields() []field {
 		boolField("joined"),
 		bytesField("message"),
 		textField("relation", optional, true, false),
+		intField("announcement"),
 	}
 }
 
 // NewRawWriter begins a file. The RawWriter never closes w.
 func NewRawWriter(w io.Writer, opts Options) (*RawWriter, error) {
-	wr := &RawWriter{names: newNames(), relations: make(map[*change.Relation][]byte)}
+	wr := &RawWriter{names: newNames(), relations: make(map[*change.Relation]announced)}
 	wr.table.optional, wr.relation.optional = true, true
 	// In the order of rawFields.
 	wr.sheet.columns = []column{
 		&wr.position, &wr.lsn, &wr.xid, &wr.commitTime, &wr.timestamp,
-		&wr.operation, &wr.table, &wr.joined, &wr.message, &wr.relation,
+		&wr.operation, &wr.table, &wr.joined, &wr.message, &wr.relation, &wr.announcement,
 	}
 	if err := wr.sheet.reset(w, rawFields(), opts); err != nil {
 		return nil, err
@@ -98,24 +108,26 @@ func (w *RawWriter) write(c *change.Change) error {
 	w.operation.add(w.names.operation(c.Operation))
 	w.table.name(w.names.table(c.Relation))
 	w.joined.add(c.Joined)
-	w.relation.name(relation)
+	w.relation.name(relation.text)
+	w.announcement.add(relation.number)
 	return w.sheet.row(rowBytes + size)
 }
 
-// describe is the relation as JSON, nil for no relation.
-func (w *RawWriter) describe(r *change.Relation) ([]byte, error) {
+// describe is the relation as JSON, with its number; zero for no relation.
+func (w *RawWriter) describe(r *change.Relation) (announced, error) {
 	if r == nil {
-		return nil, nil
+		return announced{}, nil
 	}
-	text := w.relations[r]
-	if text == nil {
-		var err error
-		if text, err = json.Marshal(r); err != nil {
-			return nil, fmt.Errorf("describe table %s: %w", r.QualifiedName(), err)
+	a, ok := w.relations[r]
+	if !ok {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return announced{}, fmt.Errorf("describe table %s: %w", r.QualifiedName(), err)
 		}
-		w.relations[r] = text
+		a = announced{text: text, number: int64(len(w.relations)) + 1}
+		w.relations[r] = a
 	}
-	return text, nil
+	return a, nil
 }
 
 // Close ends the file. The writer below stays open.

@@ -10,6 +10,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
@@ -17,9 +18,9 @@ import (
 	"github.com/tidemark-cdc/tidemark/workflows"
 )
 
-// memoRef is the memo's key for the segment's reference as JSON. It never
+// MemoRef is the memo's key for the segment's reference as JSON. It never
 // changes: a record outlives the streamer that made it.
-const memoRef = "ref"
+const MemoRef = "ref"
 
 // Describe returns what Temporal knows of the segment that begins at first: of
 // its open run, or else of the latest.
@@ -38,7 +39,7 @@ func (t *Tracker) Describe(ctx context.Context, pipeline string, first change.Po
 	case err != nil:
 		return segment.Record{}, err
 	}
-	ref, err := t.refOf(info)
+	ref, err := RefOf(info, t.cfg.DataConverter)
 	if err != nil {
 		return segment.Record{}, err
 	}
@@ -61,18 +62,19 @@ func (t *Tracker) Describe(ctx context.Context, pipeline string, first change.Po
 	return rec, nil
 }
 
-// refOf reads the reference out of a workflow's memo.
-func (t *Tracker) refOf(info *workflowpb.WorkflowExecutionInfo) (segment.Ref, error) {
+// RefOf reads the reference out of the memo of a segment's workflow, or of its
+// replay's. ErrForeign if it is neither. dc is the client's converter.
+func RefOf(info *workflowpb.WorkflowExecutionInfo, dc converter.DataConverter) (segment.Ref, error) {
 	id := info.GetExecution().GetWorkflowId()
-	if name := info.GetType().GetName(); name != workflows.SegmentName {
+	if name := info.GetType().GetName(); name != workflows.SegmentName && name != workflows.ReplayName {
 		return segment.Ref{}, foreign(id, fmt.Sprintf("it is of the type %q", name))
 	}
-	payload, ok := info.GetMemo().GetFields()[memoRef]
+	payload, ok := info.GetMemo().GetFields()[MemoRef]
 	if !ok {
-		return segment.Ref{}, foreign(id, fmt.Sprintf("its memo has no %q", memoRef))
+		return segment.Ref{}, foreign(id, fmt.Sprintf("its memo has no %q", MemoRef))
 	}
 	var ref segment.Ref
-	if err := t.cfg.DataConverter.FromPayload(payload, &ref); err != nil {
+	if err := dc.FromPayload(payload, &ref); err != nil {
 		return segment.Ref{}, foreign(id, fmt.Sprintf("its memo cannot be read: %v", err))
 	}
 	if err := ref.Validate(); err != nil {

@@ -144,7 +144,7 @@ func (t *Tracker) start(ctx context.Context, ref segment.Ref, at segment.Locatio
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		// Otherwise the SDK hands out the existing run as if it were ours.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     map[string]any{memoRef: ref},
+		Memo:                                     map[string]any{MemoRef: ref},
 		TypedSearchAttributes:                    workflows.Attributes(ref),
 		EnableEagerStart:                         t.cfg.Eager,
 		StaticSummary:                            workflows.Summary(ref),

@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/activities"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/operator"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
 	"github.com/tidemark-cdc/tidemark/internal/tracker/trackertest"
@@ -63,6 +64,11 @@ func (c *cast) play(ctx context.Context, in activities.UploadInput) (activities.
 	c.begun[id]++
 	c.mu.Unlock()
 	return next(ctx, in)
+}
+
+// playAgain answers for a replay, from the same script.
+func (c *cast) playAgain(ctx context.Context, in activities.ReplayInput) (activities.UploadResult, error) {
+	return c.play(ctx, activities.UploadInput{Version: in.Version, Ref: in.Ref})
 }
 
 func stores(_ context.Context, in activities.UploadInput) (activities.UploadResult, error) {
@@ -112,6 +118,15 @@ func scenes() []scene {
 		}},
 		{name: "canceled", activities: []played{waits}, act: func(s *staged) { s.begun(1); s.cancel() }},
 		{name: "reset", activities: []played{stores, stores}, act: func(s *staged) { s.await(); s.reset() }},
+	}
+}
+
+// replayScenes are those of the workflow Replay.
+func replayScenes() []scene {
+	return []scene{
+		{name: "replayed", activities: []played{stores}},
+		{name: "replay-retried", activities: []played{failsWith(activities.StoreUnavailable), stores}},
+		{name: "replay-failed", activities: []played{failsWith(activities.MalformedMessage)}},
 	}
 }
 
@@ -246,7 +261,7 @@ func TestHistoriesOfARealServerReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	actors := &cast{left: make(map[string][]played), begun: make(map[string]int)}
-	startWorker(t, c, "histories", actors.play, actors.play)
+	startWorker(t, c, "histories", actors.play, actors.play, actors.playAgain)
 	for _, scene := range scenes() {
 		t.Run(scene.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
@@ -271,12 +286,29 @@ func TestHistoriesOfARealServerReplay(t *testing.T) {
 			replay(t, scene.name, &historypb.History{Events: history(t, ctx, c, ref.WorkflowID())})
 		})
 	}
+	o := operator.New(c, operator.Config{Pipeline: "histories", Namespace: h.Stack.Temporal.Namespace(), TaskQueue: "histories"})
+	for _, scene := range replayScenes() {
+		t.Run(scene.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Bound)
+			defer cancel()
+			ref := trackertest.Ref(scene.name, 0, 4)
+			actors.mu.Lock()
+			actors.left[ref.WorkflowID()] = scene.activities
+			actors.mu.Unlock()
+			_, err := o.Replay(ctx, ref, nil)
+			if failed := err != nil; failed != (scene.name == "replay-failed") {
+				t.Errorf("it ended with %v", err)
+			}
+			replay(t, scene.name, &historypb.History{Events: history(t, ctx, c, workflows.ReplayID(ref))})
+		})
+	}
 }
 
 func replay(t *testing.T, name string, events *historypb.History) {
 	t.Helper()
 	replayer := sdkworker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
+	replayer.RegisterWorkflowWithOptions(workflows.Replay, workflow.RegisterOptions{Name: workflows.ReplayName})
 	if err := replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), events); err != nil {
 		t.Errorf("replay: %v", err)
 	}

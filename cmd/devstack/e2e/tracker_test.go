@@ -105,12 +105,14 @@ func (s *stage) asked(id string) []segment.Location {
 }
 
 // startWorker runs the real workflow with played activities until the test ends.
-func startWorker(t *testing.T, c client.Client, queue string, upload, quarantine any) {
+func startWorker(t *testing.T, c client.Client, queue string, upload, quarantine, replay any) {
 	t.Helper()
 	w := sdkworker.New(c, queue, sdkworker.Options{Identity: "e2e"})
 	w.RegisterWorkflowWithOptions(workflows.Segment, workflow.RegisterOptions{Name: workflows.SegmentName})
 	w.RegisterActivityWithOptions(upload, activity.RegisterOptions{Name: activities.UploadName})
 	w.RegisterActivityWithOptions(quarantine, activity.RegisterOptions{Name: activities.QuarantineName})
+	w.RegisterWorkflowWithOptions(workflows.Replay, workflow.RegisterOptions{Name: workflows.ReplayName})
+	w.RegisterActivityWithOptions(replay, activity.RegisterOptions{Name: activities.ReplayName})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func TestTheTrackersContractHoldsOverTemporal(t *testing.T) {
 	h := temporalOnly(t)
 	c := dialTemporal(t, h)
 	s := newStage(t, c)
-	startWorker(t, c, "contract", s.upload, s.upload)
+	startWorker(t, c, "contract", s.upload, s.upload, s.upload)
 	trackertest.Run(t, trackertest.Env{
 		Client: c, Namespace: h.Stack.Temporal.Namespace(), TaskQueue: "contract",
 		Finish: s.finish, Sources: s.asked,

@@ -33,10 +33,11 @@ type Result struct {
 	Code int
 }
 
-// Verb runs a verb to its end. Only a verb that could not be run, or that ctx
+// Verb runs a verb to its end, which may be of several words. Only a verb that could not be run, or that ctx
 // ended, is an error: a status other than 0 is for the caller to judge.
 func (p *Pipeline) Verb(ctx context.Context, verb string, args ...string) (Result, error) {
-	cmd := exec.CommandContext(ctx, p.Binary, append([]string{verb, "--config", p.Config}, args...)...)
+	words := append(strings.Fields(verb), "--config", p.Config)
+	cmd := exec.CommandContext(ctx, p.Binary, append(words, args...)...)
 	cmd.Env = p.environ()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-cdc/tidemark/internal/config"
+	"github.com/tidemark-cdc/tidemark/internal/operator"
+)
+
+// openOperator connects to Temporal for a verb that looks at segments. The
+// second result ends the connection.
+func openOperator(c *config.Config, sys system) (*operator.Operator, func(), error) {
+	opts, _, err := temporalOptions(c, sys.environ)
+	if err != nil {
+		return nil, nil, refused(err)
+	}
+	tc, err := lazyTemporal(c, sys.environ, nil, newLogger(c, sys))
+	if err != nil {
+		return nil, nil, err
+	}
+	return operator.New(tc, operator.Config{
+		Pipeline: c.Pipeline, Address: opts.HostPort, Namespace: opts.Namespace,
+		TaskQueue: c.Temporal.TaskQueue, UI: c.Temporal.UI,
+	}), tc.Close, nil
+}
+
+// withOperator runs a verb that needs the pipeline's name and Temporal, and
+// nothing else.
+func withOperator(sys system, run func(*cobra.Command, []string, *operator.Operator) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := loadSettings(cmd, sys, config.NeedPipeline)
+		if err != nil {
+			return err
+		}
+		o, end, err := openOperator(c, sys)
+		if err != nil {
+			return err
+		}
+		defer end()
+		return run(cmd, args, o)
+	}
+}
