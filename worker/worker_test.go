@@ -117,7 +117,7 @@ func (r *registry) RegisterActivityWithOptions(_ any, o activity.RegisterOptions
 func TestTheNamesInHistoriesStay(t *testing.T) {
 	var r registry
 	worker.Register(&r, &activities.Activities{})
-	want := []string{"workflow Segment", "activity Upload", "activity Quarantine"}
+	want := []string{"workflow Segment", "workflow Replay", "activity Upload", "activity Quarantine", "activity Replay"}
 	if !slices.Equal(r.names, want) {
 		t.Errorf("registered are %q, want %q", r.names, want)
 	}
