@@ -31,6 +31,9 @@ type Config struct {
 	// which has it tried again elsewhere at once. Zero is 30 s; negative is no
 	// drain at all.
 	Drain time.Duration
+	// DrainLeft, if set, is asked when the drain begins and bounds it further:
+	// what is left of a stop that began elsewhere in the process.
+	DrainLeft func() time.Duration
 	// Identity names the worker in Temporal's UI. Empty is the client's.
 	Identity string
 	// BuildID tells in Temporal which build of the program the worker is; to the
@@ -125,8 +128,12 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 		return fmt.Errorf("worker on task queue %s stopped by Temporal: %w", cfg.TaskQueue, err)
 	case <-ctx.Done():
 	}
-	deps.Logger.Info("worker drains: running attempts may finish", "task_queue", cfg.TaskQueue, "at_most", cfg.Drain)
-	drain := time.AfterFunc(cfg.Drain, cut)
+	atMost := cfg.Drain
+	if cfg.DrainLeft != nil {
+		atMost = max(0, min(atMost, cfg.DrainLeft()))
+	}
+	deps.Logger.Info("worker drains: running attempts may finish", "task_queue", cfg.TaskQueue, "at_most", atMost)
+	drain := time.AfterFunc(atMost, cut)
 	defer drain.Stop()
 	w.Stop()
 	deps.Logger.Info("worker stopped", "task_queue", cfg.TaskQueue)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,6 +53,7 @@ type process struct {
 	logger   *slog.Logger
 	health   *health
 	uploads  *failedUploads
+	stopping stopping
 	metrics  *prometheus.Registry
 	client   client.Client
 	tracker  *tracker.Tracker
@@ -71,7 +73,9 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 	}
 	logger.Info("starting", "verb", r.String(), "version", readBuild().Version, "instance", p.instance)
 	limitMemory(c, r, sys.environ, logger)
+	told := context.AfterFunc(ctx, func() { p.stopping.begin(time.Now()) })
 	err := p.run(ctx)
+	told()
 	if cause := context.Cause(ctx); cause != nil {
 		logger.Info("stopped", "reason", cause)
 	}
@@ -158,12 +162,39 @@ func (p *process) run(ctx context.Context) (err error) {
 }
 
 func (p *process) work(ctx context.Context, acts *activities.Activities) error {
-	return worker.Run(ctx, worker.Config{
+	cfg := worker.Config{
 		TaskQueue:   p.cfg.Temporal.TaskQueue,
 		Concurrency: int(p.cfg.Worker.Concurrency),
 		Drain:       orNone(p.cfg.Worker.DrainTimeout),
 		BuildID:     readBuild().id(),
-	}, worker.Deps{Client: p.client, Activities: acts, Logger: p.logger})
+	}
+	if p.streamer != nil {
+		cfg.DrainLeft = func() time.Duration { return p.stopping.left(p.cfg.Streamer.ShutdownTimeout, time.Now()) }
+	}
+	return worker.Run(ctx, cfg, worker.Deps{Client: p.client, Activities: acts, Logger: p.logger})
+}
+
+// stopping is since when a process is being stopped. Safe for concurrent use.
+type stopping struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+func (s *stopping) begin(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = now
+}
+
+// left is what is left of the time that a stop may take: all of it before one
+// has begun.
+func (s *stopping) left(atMost time.Duration, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		return atMost
+	}
+	return atMost - now.Sub(s.since)
 }
 
 // orNone turns a duration of zero, which our settings mean as it stands, into
