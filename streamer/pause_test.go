@@ -101,7 +101,7 @@ func TestAFastShutdownWithinAPauseIsNotHeldUp(t *testing.T) {
 	if err := w.pg.Stop(pgtest.Fast); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
+	if took := time.Since(begun); took > 40*time.Second {
 		t.Errorf("it has taken %s", took)
 	}
 	if err := w.pg.Resume(t.Context()); err != nil {
