@@ -34,7 +34,7 @@ func TestAnOperatorFindsRetriesQuarantinesReplaysAndPauses(t *testing.T) {
 	second := rows.refuse(t, s, c, 2)
 
 	t.Run("list", func(t *testing.T) { listed(t, h, first, second) })
-	must(t, h, "segments show", []string{first.First.String()}, "waiting for a person", first.Last.String(), "malformed pgoutput message", "rows at", first.WorkflowID())
+	verbSays(t, h, "segments show", []string{first.First.String()}, "waiting for a person", first.Last.String(), "malformed pgoutput message", "rows at", first.WorkflowID())
 	refusedVerb(t, h, "segments retry", []string{"nonsense", "0/1"}, `"nonsense" is neither`, `"0/1" is`)
 	refusedVerb(t, h, "segments retry", nil, "--all-waiting")
 	refusedVerb(t, h, "segments quarantine", []string{first.First.String()}, "--yes")
@@ -42,12 +42,12 @@ func TestAnOperatorFindsRetriesQuarantinesReplaysAndPauses(t *testing.T) {
 	nowhere.Ordinal++
 	refusedVerb(t, h, "segments quarantine", []string{nowhere.String(), "--yes"}, "Temporal knows no segment")
 
-	must(t, h, "segments quarantine", []string{first.WorkflowID(), "--yes"}, first.First.String()+" is in quarantine")
+	verbSays(t, h, "segments quarantine", []string{first.WorkflowID(), "--yes"}, first.First.String()+" is in quarantine")
 	inQuarantine(t, h)
 	refusedVerb(t, h, "segments quarantine", []string{first.First.String(), "--yes"}, "is quarantined")
 
 	// No decoder understands it yet; the other one waits again.
-	must(t, h, "replay", []string{"--dry-run"}, first.First.String()+", 1 rows, is to be decoded again", second.First.String()+", 1 rows, is to be sent the update retry")
+	verbSays(t, h, "replay", []string{"--dry-run"}, first.First.String()+", 1 rows, is to be decoded again", second.First.String()+", 1 rows, is to be sent the update retry")
 	r := h.Verb("replay", "--to", first.Last.String())
 	if r.Code != 1 || !strings.Contains(r.Stdout, "stay in quarantine") || strings.Contains(r.Stdout, second.First.String()) {
 		t.Fatalf("replay without a decoder ended with status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
@@ -56,21 +56,21 @@ func TestAnOperatorFindsRetriesQuarantinesReplaysAndPauses(t *testing.T) {
 
 	refusing.Stop()
 	h.Worker()
-	must(t, h, "segments retry", []string{"--all-waiting"}, second.First.String()+" is tried again")
+	verbSays(t, h, "segments retry", []string{"--all-waiting"}, second.First.String()+" is tried again")
 	rows.inLake++
 	h.WaitAck()
-	must(t, h, "replay", []string{"--from", first.First.LSN.String(), "--to", first.Last.LSN.String()}, "is in the lake: "+lake.Key(first))
+	verbSays(t, h, "replay", []string{"--from", first.First.LSN.String(), "--to", first.Last.LSN.String()}, "is in the lake: "+lake.Key(first))
 	rows.inLake++
 	if got := h.RowsInLake().Total(); got != rows.inLake {
 		t.Errorf("the lake has %d rows, want all %d", got, rows.inLake)
 	}
 	h.Sound()
-	verify := must(t, h, "verify", nil, "Well:")
+	verify := verbSays(t, h, "verify", nil, "Well:")
 	if strings.Contains(verify, "in quarantine") {
 		t.Errorf("verify says:\n%s", verify)
 	}
-	must(t, h, "replay", nil, "There is nothing to replay.")
-	must(t, h, "segments show", []string{first.First.String()}, "quarantined; its rows are in the lake by now")
+	verbSays(t, h, "replay", nil, "There is nothing to replay.")
+	verbSays(t, h, "segments show", []string{first.First.String()}, "quarantined; its rows are in the lake by now")
 	if described, err := c.DescribeWorkflow(t.Context(), workflows.ReplayID(first), ""); err != nil {
 		t.Errorf("Temporal does not show the replay: %v", err)
 	} else if state, _ := described.TypedSearchAttributes.GetKeyword(workflows.StateAttribute); state != string(workflows.Done) {
@@ -111,13 +111,13 @@ func listed(t *testing.T, h *harness.Harness, first, second segment.Ref) {
 			return ""
 		})
 	}
-	must(t, h, "segments list", nil, "FIRST", "done", first.First.String(), "waiting", "public.events", second.First.String(), "malformed pgoutput message")
+	verbSays(t, h, "segments list", nil, "FIRST", "done", first.First.String(), "waiting", "public.events", second.First.String(), "malformed pgoutput message")
 	refusedVerb(t, h, "segments list", []string{"--state", "odd", "--day", "x", "--from", "1/2", "--to", "1/1"}, `"odd"`, "--day", "--to 1/1 stands before")
 }
 
 // paused pauses the pipeline across a restart of its streamer.
 func paused(t *testing.T, h *harness.Harness, s *harness.Proc, rows *events) {
-	must(t, h, "pause", []string{"--by", "ann", "--reason", "the bucket moves"}, "paused by ann")
+	verbSays(t, h, "pause", []string{"--by", "ann", "--reason", "the bucket moves"}, "paused by ann")
 	s.WaitLog("the pipeline is paused", harness.Bound)
 	before := len(h.Objects())
 	rows.insert("within the pause")
@@ -129,8 +129,8 @@ func paused(t *testing.T, h *harness.Harness, s *harness.Proc, rows *events) {
 		}
 		return ""
 	})
-	must(t, h, "pause", nil, "paused already: paused by ann")
-	must(t, h, "status", []string{"--ops-listen", s.Ops}, "PAUSED", "paused by ann since", "because: the bucket moves", "not ready", "tidemark resume")
+	verbSays(t, h, "pause", nil, "paused already: paused by ann")
+	verbSays(t, h, "status", []string{"--ops-listen", s.Ops}, "PAUSED", "paused by ann since", "because: the bucket moves", "not ready", "tidemark resume")
 	ready := h.Verb("status", "--ready", "--ops-listen", s.Ops)
 	if ready.Code != 1 || !strings.Contains(ready.Stdout, "paused by ann") {
 		t.Errorf("status --ready ended with status %d: %s%s", ready.Code, ready.Stdout, ready.Stderr)
@@ -138,8 +138,8 @@ func paused(t *testing.T, h *harness.Harness, s *harness.Proc, rows *events) {
 	if now := len(h.Objects()); now != before {
 		t.Errorf("%d objects were stored within the pause", now-before)
 	}
-	must(t, h, "verify", nil, "Well:")
-	must(t, h, "resume", nil, "goes on")
+	verbSays(t, h, "verify", nil, "Well:")
+	verbSays(t, h, "resume", nil, "goes on")
 	rows.inLake++
 	h.Eventually(harness.Bound, func() string {
 		if got := h.RowsInLake().Total(); got != rows.inLake {
@@ -147,13 +147,13 @@ func paused(t *testing.T, h *harness.Harness, s *harness.Proc, rows *events) {
 		}
 		return ""
 	})
-	must(t, h, "resume", nil, "nothing to do")
+	verbSays(t, h, "resume", nil, "nothing to do")
 	h.Sound()
 	s.Stop()
 }
 
-// must runs a verb that has to end with status 0 and to say each text, in order.
-func must(t *testing.T, h *harness.Harness, verb string, args []string, texts ...string) string {
+// verbSays runs a verb that has to end with status 0 and to say each text, in order.
+func verbSays(t *testing.T, h *harness.Harness, verb string, args []string, texts ...string) string {
 	t.Helper()
 	r := h.Verb(verb, args...)
 	if r.Code != 0 {
