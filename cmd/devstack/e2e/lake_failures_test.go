@@ -42,8 +42,8 @@ func TestEveryFailureOfTheLakeIsToldAndPassesWithoutARestart(t *testing.T) {
 		says  string
 	}{
 		{"nobody listens", func(t *testing.T) func() {
-			must(t, h.Stack.S3.Kill())
-			return func() { must(t, h.Stack.S3.Start(t.Context())) }
+			succeed(t, h.Stack.S3.Kill())
+			return func() { succeed(t, h.Stack.S3.Start(t.Context())) }
 		}, activities.StoreUnreachable, "check the lake's endpoint and region, and the network between"},
 		{"no answer comes", func(*testing.T) func() {
 			return h.Stack.Faults.Hold(stack.Any, 0).Remove
@@ -55,7 +55,7 @@ func TestEveryFailureOfTheLakeIsToldAndPassesWithoutARestart(t *testing.T) {
 			return h.Stack.Faults.Answer(stack.PutsOfSegments, stack.Answer{Status: 500, Code: "InternalError"}, 0).Remove
 		}, activities.StoreUnavailable, "the store has a problem: see its own status"},
 		{"the keys are replaced", func(t *testing.T) func() {
-			must(t, h.Stack.S3.ReplaceKeys(t.Context()))
+			succeed(t, h.Stack.S3.ReplaceKeys(t.Context()))
 			return keys
 		}, activities.StoreDenied, "the AWS credentials in use are wrong or have expired: renew them"},
 		{"the keys may not write", func(*testing.T) func() {
@@ -63,8 +63,8 @@ func TestEveryFailureOfTheLakeIsToldAndPassesWithoutARestart(t *testing.T) {
 		}, activities.StoreDenied, "let the credentials in use do s3:GetObject, s3:PutObject and s3:ListBucket"},
 		{"the bucket is gone", func(t *testing.T) func() {
 			bucket := h.Stack.S3.Folder()
-			must(t, os.Rename(bucket, bucket+"-gone"))
-			return func() { must(t, os.Rename(bucket+"-gone", bucket)) }
+			succeed(t, os.Rename(bucket, bucket+"-gone"))
+			return func() { succeed(t, os.Rename(bucket+"-gone", bucket)) }
 		}, activities.StoreMissingBucket, "make the bucket"},
 		{"the disk is full", func(t *testing.T) func() {
 			if !limited { // no disk of our own can be mounted here
@@ -170,10 +170,10 @@ func TestAnAttemptOutlastsWhatTheLakeDoesToIt(t *testing.T) {
 		// An object of this very pipeline, but of other rows.
 		objects := h.Objects()
 		other, err := os.ReadFile(filepath.Join(h.Stack.S3.Folder(), "e2e", filepath.FromSlash(objects[0].Key())))
-		must(t, err)
+		succeed(t, err)
 		key := h.Object(&upload).Key()
 		gateway := objectsOf(t, h)
-		must(t, gateway.put("e2e/"+key, string(other)))
+		succeed(t, gateway.put("e2e/"+key, string(other)))
 		held.Remove()
 		c := dialTemporal(t, h)
 		ref := segment.Ref{Pipeline: "e2e", First: h.Object(&upload).First}
@@ -190,7 +190,7 @@ func TestAnAttemptOutlastsWhatTheLakeDoesToIt(t *testing.T) {
 		if body, _ := gateway.get("e2e/" + key); body != string(other) {
 			t.Error("what was in the place was overwritten")
 		}
-		must(t, os.Remove(filepath.Join(h.Stack.S3.Folder(), "e2e", filepath.FromSlash(key))))
+		succeed(t, os.Remove(filepath.Join(h.Stack.S3.Folder(), "e2e", filepath.FromSlash(key))))
 		update(t, c, ref, workflows.RetryUpdate)
 		rows.inLake++
 		h.WaitAck()
@@ -218,7 +218,7 @@ func keysInAFile(t *testing.T, h *harness.Harness) (write func()) {
 			name, value, _ := strings.Cut(v, "=")
 			text += strings.ToLower(name) + " = " + value + "\n"
 		}
-		must(t, os.WriteFile(file, []byte(text), 0o600))
+		succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write()
 	h.Pipeline.Env = []string{"AWS_SHARED_CREDENTIALS_FILE=" + file}
@@ -247,7 +247,7 @@ func fill(t *testing.T, folder string) (end func()) {
 	t.Helper()
 	name := filepath.Join(folder, "balloon")
 	f, err := os.Create(name)
-	must(t, err)
+	succeed(t, err)
 	defer f.Close()
 	// From large to small pieces, so that nothing is left.
 	for size := 1 << 20; size > 0; size /= 2 {
@@ -256,10 +256,10 @@ func fill(t *testing.T, folder string) (end func()) {
 		}
 		err = nil
 	}
-	return func() { must(t, os.Remove(name)) }
+	return func() { succeed(t, os.Remove(name)) }
 }
 
-func must(t *testing.T, err error) {
+func succeed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

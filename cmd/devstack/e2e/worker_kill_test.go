@@ -30,10 +30,10 @@ func TestAWorkerThatIsKilledAtAnyStepOfAnUploadLosesAndDoublesNothing(t *testing
 		Settings: pipeline.Settings{"segment.max_age": "100ms", "worker.concurrency": 8, "lake.timeout": "10m"},
 	})
 	ports, err := stack.FreePorts(1)
-	must(t, err)
+	succeed(t, err)
 	data := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	relay, err := stack.NewRelay(data)
-	must(t, err)
+	succeed(t, err)
 	t.Cleanup(relay.Close)
 	s := h.Streamer("--data-listen", data, "--data-advertise", relay.Address())
 	s.WaitStreaming()
@@ -62,7 +62,7 @@ func TestAWorkerThatIsKilledAtAnyStepOfAnUploadLosesAndDoublesNothing(t *testing
 	// second time.
 	insert("looked for")
 	looked := inFlight(1)[0]
-	must(t, c.TerminateWorkflow(t.Context(), looked.WorkflowID(), "", "to be started again"))
+	succeed(t, c.TerminateWorkflow(t.Context(), looked.WorkflowID(), "", "to be started again"))
 	s.WaitLog("a segment's workflow was closed before it completed; starting it again", harness.Bound)
 	faults := h.Stack.Faults
 	look := faults.Hold(stack.LooksForSegments, 1)
