@@ -148,3 +148,41 @@ func TestRowsThatWereReceivedAndLostHideNoNewOnes(t *testing.T) {
 	w.must(s.stop())
 	w.checkRows()
 }
+
+// The database was quiet, and its ack stands beyond the WAL of the older copy
+// that is put in its place while the process lives. No row is lost, and yet the
+// remembered ack must not be told: the copy would take it, and skip new rows.
+func TestAnOlderCopyIsToldNoAckBeyondItsOwnWAL(t *testing.T) {
+	w := newWorld(t, pgtest.Options{})
+	s := w.start()
+	w.insert(5)
+	w.caughtUp()
+	w.must(s.stop())
+	older := w.coldCopy("")
+	s = w.start(now)
+	w.until("the streamer streams", func() bool { return s.Status().Connected })
+	for range 5 {
+		w.unpublished()
+	}
+	w.caughtUp()
+	ack := w.confirmed()
+	older.insert(3)
+	older.takeOver()
+	if end := w.walEnd(); end >= ack {
+		t.Fatalf("the copy's WAL ends at %s, which is to lie below the ack %s", end, ack)
+	}
+	began := w.confirmed()
+	w.until("the streamer stops", func() bool {
+		if got, end := w.confirmed(), w.walEnd(); got > end {
+			t.Fatalf("confirmed_flush_lsn stands at %s, and the WAL ends at %s", got, end)
+		}
+		return isClosed(s.done)
+	})
+	var stopped *StopError
+	if err := s.ended(); !errors.As(err, &stopped) || !strings.Contains(err.Error(), "restored from an older copy") {
+		t.Errorf("got %v, want a stop that tells of the older copy", err)
+	}
+	if got := w.confirmed(); got != began {
+		t.Errorf("confirmed_flush_lsn moved from %s to %s", began, got)
+	}
+}

@@ -89,15 +89,22 @@ func TestAFastShutdownIsPromptThoughTheLakeIsDown(t *testing.T) {
 					st := s.Status()
 					return rows == 0 || len(w.temporal.running()) >= min(rows/10, 64) && (rows < 1000 || st.Ring.Full)
 				})
-				begin := time.Now()
-				w.must(w.pg.Stop(pgtest.Fast))
-				took := time.Since(begin)
-				t.Logf("a fast shutdown took %s", took.Round(time.Millisecond))
-				if took > letsGo {
-					t.Errorf("a fast shutdown took %s, want at most %s", took, letsGo)
+				// A busy machine may be late; a server that is held is so each time.
+				for try := 1; ; try++ {
+					begin := time.Now()
+					w.must(w.pg.Stop(pgtest.Fast))
+					took := time.Since(begin)
+					t.Logf("a fast shutdown took %s", took.Round(time.Millisecond))
+					w.must(w.pg.Resume(t.Context()))
+					w.connect()
+					if took <= letsGo {
+						break
+					}
+					if try == 3 {
+						t.Fatalf("fast shutdowns took more than %s", letsGo)
+					}
+					w.until("the streamer streams again", func() bool { return s.Status().Connected })
 				}
-				w.must(w.pg.Resume(t.Context()))
-				w.connect()
 				if got := w.confirmed(); rows > 0 && got > before {
 					t.Errorf("the slot moved from %s to %s, and nothing was in the lake", before, got)
 				}
