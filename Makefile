@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench bench-go lint check-rules fmt clean
+.PHONY: help build test test-product test-e2e demo bench bench-go chaos chaos-histories chaos-guards lint check-rules fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,6 +35,19 @@ bench: ## speed and memory on a fresh stack, into bench.json; QUICK=1 for less w
 	@scripts/bootstrap
 	@$(MAKE) --no-print-directory build
 	@bin/devstack bench $(if $(QUICK),-quick) $(ARGS)
+
+chaos: ## break everything under load and count what is lost: MINUTES=5, SEED=n for a certain choice, ARGS for more flags
+	@scripts/bootstrap
+	@$(MAKE) --no-print-directory build
+	@bin/devstack chaos -minutes $(or $(MINUTES),5) $(if $(SEED),-seed $(SEED)) $(ARGS)
+
+chaos-histories: ## random short histories of commits and faults; N=100 of them, failing ones are made shorter
+	@scripts/bootstrap
+	@cd cmd/devstack && go test -vet=off -count=1 -v -timeout 24h ./chaos -run EveryHistory -chaos.histories $(or $(N),100)
+
+chaos-guards: ## break each guard on purpose, and see that the histories find it
+	@scripts/bootstrap
+	@cd cmd/devstack && go test -vet=off -count=1 -v -timeout 6h -tags chaos_guards ./chaos -run BrokenGuard
 
 bench-go: ## benchmarks of single packages
 	@go test -run '^$$' -bench . -benchmem ./... | grep -v 'no test files'

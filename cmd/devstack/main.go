@@ -23,6 +23,7 @@ func commands() []command {
 		{"up", "start Temporal, the S3 gateway and Postgres, and keep them until Ctrl-C", up},
 		{"demo", "run Tidemark on a fresh stack under a live write load, and compare", demo},
 		{"bench", "measure Tidemark on a fresh stack against pg_recvlogical", runBench},
+		{"chaos", "break everything that Tidemark depends on under load, and count", runChaos},
 		{"temporal", "serve Temporal and its UI alone", serveTemporal},
 		{"s3", "serve a folder as S3 alone", serveS3},
 		{"postgres", "run a private Postgres cluster alone", servePostgres},

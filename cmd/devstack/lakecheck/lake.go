@@ -96,7 +96,7 @@ func (l *Lake) source() (string, error) {
 	return fmt.Sprintf(`(select *,
 		regexp_extract(filename, '/([0-9A-F]{8})-[0-9A-F]{16}-[0-9A-F]{10}_[^/]*$', 1) as timeline,
 		regexp_extract(filename, '([0-9]{4}/[0-9]{2}/[0-9]{2})/[^/]*$', 1) as day
-		from read_parquet(%s, filename = true)) lake`, quote(glob)), nil
+		from read_parquet(%s, filename = true, file_row_number = true)) lake`, quote(glob)), nil
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
