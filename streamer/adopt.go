@@ -140,7 +140,7 @@ func (l *life) checkBranch(ctx context.Context, ref segment.Ref) error {
 // memory may be too short. That is only needed for changes that were in the WAL
 // when this connection was made: later ones no earlier streamer can have seen.
 func (l *life) adoptObject(ctx context.Context, own segment.Ref) (bool, error) {
-	if own.First.LSN >= l.horizon() {
+	if own.First.LSN >= l.horizon() || !adopts {
 		return false, nil
 	}
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {

@@ -41,6 +41,9 @@ func Decide(own segment.Ref, rec segment.Record) Action {
 		r.First != own.First || r.Follows != own.Follows || r.Validate() != nil {
 		return Refuse
 	}
+	if !adopts {
+		return Wait
+	}
 	switch rec.State {
 	case segment.Completed:
 		return AdoptFinished

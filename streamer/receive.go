@@ -60,8 +60,9 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 				l.buf.mark(msg.WALStart)
 			}
 		case pgoutput.Commit:
-			conn.session.NoteEnd(frame.CommitEnd)
-			l.buf.mark(frame.CommitEnd)
+			end := commitEnd(msg, frame)
+			conn.session.NoteEnd(end)
+			l.buf.mark(end)
 		}
 	}
 }

@@ -38,10 +38,6 @@ type Ref struct {
 	TableCount int      `json:"table_count"`
 }
 
-// WorkflowID is the ID under which Temporal keeps the segment, and so the
-// durable record of its boundary.
-func (r Ref) WorkflowID() string { return WorkflowID(r.Pipeline, r.First) }
-
 // WorkflowID is the ID of the segment of a pipeline that begins at first.
 func WorkflowID(pipeline string, first change.Position) string {
 	return "tidemark/" + pipeline + "/" + first.String()

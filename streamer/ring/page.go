@@ -38,21 +38,3 @@ func (p *page) end() uint64 { return p.first + uint64(p.n) }
 
 // full says that no further change goes in, whatever its size.
 func (p *page) full() bool { return p.n == pageChanges || p.bytes >= pageBytes }
-
-// slab is the piece of memory that raw bytes are copied into. Its space is
-// handed out once.
-type slab struct{ free []byte }
-
-// copy returns a copy of raw that nothing will ever write to.
-func (s *slab) copy(raw []byte) []byte {
-	if len(raw) > slabLargest {
-		return append([]byte(nil), raw...)
-	}
-	if len(raw) > len(s.free) {
-		s.free = make([]byte, slabBytes)
-	}
-	out := s.free[:len(raw):len(raw)]
-	s.free = s.free[len(raw):]
-	copy(out, raw)
-	return out
-}
