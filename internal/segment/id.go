@@ -2,7 +2,11 @@
 
 package segment
 
-// WorkflowID is the ID under which Temporal keeps the segment, and so the
-// durable record of its boundary: whoever comes to the same first position meets
-// it. id_naive.go is what happens otherwise.
-func (r Ref) WorkflowID() string { return WorkflowID(r.Pipeline, r.First) }
+import "github.com/tidemark-cdc/tidemark/internal/change"
+
+// WorkflowID is the ID of the segment of a pipeline that begins at first: the
+// same for whoever comes there, so that a replay meets what was recorded.
+// id_naive.go is what happens otherwise.
+func WorkflowID(pipeline string, first change.Position) string {
+	return "tidemark/" + pipeline + "/" + first.String()
+}

@@ -5,6 +5,16 @@
 
 package segment
 
-// WorkflowID is made of both ends of the segment, so that a replay which cuts
-// otherwise does not meet what was recorded before.
-func (r Ref) WorkflowID() string { return WorkflowID(r.Pipeline, r.First) + "/" + r.Last.String() }
+import (
+	"crypto/rand"
+
+	"github.com/tidemark-cdc/tidemark/internal/change"
+)
+
+var process = rand.Text()
+
+// WorkflowID is another one in each process, so that a replay does not meet what
+// was recorded before.
+func WorkflowID(pipeline string, first change.Position) string {
+	return "tidemark/" + pipeline + "/" + first.String() + "/" + process
+}

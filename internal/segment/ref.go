@@ -38,10 +38,9 @@ type Ref struct {
 	TableCount int      `json:"table_count"`
 }
 
-// WorkflowID is the ID of the segment of a pipeline that begins at first.
-func WorkflowID(pipeline string, first change.Position) string {
-	return "tidemark/" + pipeline + "/" + first.String()
-}
+// WorkflowID is the ID under which Temporal keeps the segment, and so the
+// durable record of its boundary.
+func (r Ref) WorkflowID() string { return WorkflowID(r.Pipeline, r.First) }
 
 // Validate refuses a reference that no streamer can have made.
 func (r Ref) Validate() error {
