@@ -12,15 +12,21 @@ import (
 // newLogger makes the process' logger, which writes to stderr: text for a
 // person, JSON for a machine, unless log.format says which.
 func newLogger(c *config.Config, sys system) *slog.Logger {
-	var level slog.Level
+	logger, _ := newLeveledLogger(c, sys)
+	return logger
+}
+
+// newLeveledLogger is newLogger with the means to set another level.
+func newLeveledLogger(c *config.Config, sys system) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
 	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
-		level = slog.LevelInfo
+		level.Set(slog.LevelInfo)
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if c.Log.Format == "text" || c.Log.Format != "json" && sys.colored {
-		return slog.New(adviser{slog.NewTextHandler(sys.stderr, opts)})
+		return slog.New(adviser{slog.NewTextHandler(sys.stderr, opts)}), level
 	}
-	return slog.New(adviser{slog.NewJSONHandler(sys.stderr, opts)})
+	return slog.New(adviser{slog.NewJSONHandler(sys.stderr, opts)}), level
 }
 
 // moreFiles is what to do about a process that may not open another file. Any

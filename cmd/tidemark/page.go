@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/bearer"
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
 	"github.com/tidemark-cdc/tidemark/streamer"
@@ -27,6 +28,13 @@ func (p *process) page(ctx context.Context) (service, error) {
 	if addr == config.OpsOff {
 		return service{}, nil
 	}
+	var tokens *bearer.Tokens
+	if file := p.cfg.Ops.TokenFile; file != "" {
+		var err error
+		if tokens, err = bearer.Follow("the token file of health, status and metrics (ops.token_file)", file, p.logger); err != nil {
+			return service{}, refused(err)
+		}
+	}
 	ln, err := ops.Listen(ctx, addr, !set)
 	if err != nil {
 		return service{}, refused(err)
@@ -34,8 +42,11 @@ func (p *process) page(ctx context.Context) (service, error) {
 	if !set && ln.Addr().String() != addr {
 		p.logger.Warn("the usual address of health, status and metrics is taken by another process; set ops.listen to have one that stays", "usual", addr, "listen", ln.Addr().String())
 	}
-	p.logger.Info("health, status and metrics are served", "listen", ln.Addr().String())
-	page := ops.Page{Ready: p.reasons, Status: func() any { return p.status() }, Metrics: p.metrics, Logger: p.logger}
+	p.logger.Info("health, status and metrics are served", "listen", ln.Addr().String(), "token", tokens != nil)
+	page := ops.Page{
+		Ready: p.reasons, Status: func() any { return p.status() }, Metrics: p.metrics,
+		Tokens: tokens, Level: p.level, Profiles: p.cfg.Ops.Pprof, Logger: p.logger,
+	}
 	return service{name: "the page of health, status and metrics", run: func(ctx context.Context) error { return page.Serve(ctx, ln) }}, nil
 }
 

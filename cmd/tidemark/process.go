@@ -51,6 +51,7 @@ type process struct {
 	roles    roles
 	instance string
 	logger   *slog.Logger
+	level    *slog.LevelVar // of logger
 	health   *health
 	uploads  *failedUploads
 	stopping stopping
@@ -63,9 +64,10 @@ type process struct {
 // runProcess runs the parts that roles ask for until ctx ends, and stops them
 // in order: the streamer first, while workers can still fetch and finish.
 func runProcess(ctx context.Context, c *config.Config, sys system, r roles) error {
-	logger := newLogger(c, sys).With("pipeline", c.Pipeline)
+	logger, level := newLeveledLogger(c, sys)
+	logger = logger.With("pipeline", c.Pipeline)
 	p := &process{
-		cfg: c, sys: sys, roles: r, logger: logger,
+		cfg: c, sys: sys, roles: r, logger: logger, level: level,
 		instance: newInstance(),
 		health:   &health{},
 		uploads:  &failedUploads{},

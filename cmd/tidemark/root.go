@@ -126,7 +126,7 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, verb := range []func(system) *cobra.Command{
-		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newPause, newResume,
+		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newHealth, newPause, newResume,
 		newSegments, newReplay, newVerify, newTeardown, newConfig, newVersion,
 	} {
 		root.AddCommand(verb(sys))

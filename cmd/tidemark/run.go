@@ -16,7 +16,7 @@ SIGTERM or Ctrl-C stops gracefully: nothing more is read, what was read is
 uploaded (for at most streamer.shutdown_timeout) and acknowledged. A second one
 stops at once. Either way nothing is lost or doubled.`,
 		func(cmd *cobra.Command) error {
-			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake|config.NeedData)
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake|config.NeedData|config.NeedPage)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ SIGTERM or Ctrl-C stops gracefully: nothing more is read, what was read is
 uploaded by the workers (for at most streamer.shutdown_timeout) and
 acknowledged. A second one stops at once. Either way nothing is lost or doubled.`,
 		func(cmd *cobra.Command) error {
-			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake|config.NeedData)
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake|config.NeedData|config.NeedPage)
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ uploads them. It keeps nothing; run as many as you like. It needs no database.
 SIGTERM or Ctrl-C stops gracefully: running uploads finish (for at most
 worker.drain_timeout). A second one stops at once; other workers then take over.`,
 		func(cmd *cobra.Command) error {
-			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedLake)
+			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedLake|config.NeedPage)
 			if err != nil {
 				return err
 			}

@@ -2,43 +2,27 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
-	"github.com/tidemark-cdc/tidemark/internal/ops"
 	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
 func newStatus(sys system) *cobra.Command {
-	var asJSON, ready bool
+	var asJSON bool
 	cmd := verb("status", "Show the slot's lag, the ring, the segments in flight and the ack",
 		`Show how a pipeline stands: the slot as Postgres sees it, how much WAL is kept
 for it and how long that can go on, what the lake has on
 record, and, if the streamer runs on this machine (or at ops.listen), its ring
 and the segments in flight. That no streamer answers is shown and is no failure;
-a database or lake that cannot be asked is one.
-
-With --ready only the process at ops.listen is asked whether it does its work:
-the exit status says so, for use in health checks.`,
+a database or lake that cannot be asked is one.`,
 		func(cmd *cobra.Command) error {
-			if ready {
-				c, err := loadSettings(cmd, sys, 0)
-				if err != nil {
-					return err
-				}
-				return checkReady(cmd.Context(), c, cmd.OutOrStdout())
-			}
 			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
 			if err != nil {
 				return err
@@ -60,7 +44,6 @@ the exit status says so, for use in health checks.`,
 			return err
 		})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&ready, "ready", false, "only say whether the process at ops.listen does its work")
 	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "ops")
 }
 
@@ -128,59 +111,4 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 		r.WAL = &wal
 	}
 	return r, errors.Join(errs...)
-}
-
-// checkReady asks a process whether it does its work.
-func checkReady(ctx context.Context, c *config.Config, out io.Writer) error {
-	var r ops.Readiness
-	if err := getPage(ctx, c, "/readyz", &r); err != nil {
-		return err
-	}
-	if r.Ready {
-		_, err := fmt.Fprintln(out, "ready")
-		return err
-	}
-	for _, reason := range r.Reasons {
-		fmt.Fprintln(out, reason)
-	}
-	return &statusError{status: statusFailed}
-}
-
-// askedPage is the address of the page, as it can be asked from here.
-func askedPage(c *config.Config) string {
-	addr, _ := pageAddress(c, roles{streamer: true})
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		return net.JoinHostPort("localhost", port)
-	}
-	return addr
-}
-
-// getPage reads a path of a process' page into v.
-func getPage(ctx context.Context, c *config.Config, path string, v any) error {
-	if c.Ops.Listen == config.OpsOff {
-		return errors.New("ops.listen is off, so there is no page to ask")
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	addr := askedPage(c)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
-	if err != nil {
-		return fmt.Errorf("ask the process at %s: %w", addr, err)
-	}
-	// No proxy stands between here and one's own machine.
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return fmt.Errorf("no process answers at %s (ops.listen): %w", addr, err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(v); err != nil {
-		return fmt.Errorf("the process at %s is none of Tidemark, or of another version: %w", addr, err)
-	}
-	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
-	"github.com/tidemark-cdc/tidemark/internal/ops"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
@@ -115,40 +114,6 @@ func TestStatusOfAnotherPipelinesProcessIsNotShown(t *testing.T) {
 	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("s3://bucket/shop", lake.NewMemory()))
 	if err != nil || r.Process != nil || !strings.Contains(r.Unreachable, `of pipeline "other"`) {
 		t.Errorf("process %v, %s (%v)", r.Process, r.Unreachable, err)
-	}
-}
-
-func TestReadyIsAStatus(t *testing.T) {
-	for name, tc := range map[string]struct {
-		answer ops.Readiness
-		want   int
-		out    string
-	}{
-		"ready":     {ops.Readiness{Ready: true}, statusDone, "ready\n"},
-		"not ready": {ops.Readiness{Reasons: []string{"Temporal cannot be reached"}}, statusFailed, "Temporal cannot be reached\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := servePage(t, map[string]any{"/readyz": tc.answer})
-			got := run(t, nil, "status", "--ready", "--ops-listen", c.Ops.Listen)
-			if got.status != tc.want || got.out != tc.out || got.err != "" {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-	got := run(t, nil, "status", "--ready", "--ops-listen=127.0.0.1:1")
-	if got.status != statusFailed {
-		t.Errorf("nobody there: %+v", got)
-	}
-	has(t, "stderr", got.err, "no process answers at 127.0.0.1:1")
-}
-
-func TestAnAddressOfEveryInterfaceIsAskedOnThisMachine(t *testing.T) {
-	for listen, want := range map[string]string{
-		"": defaultStreamerPage, "0.0.0.0:9": "localhost:9", "[::]:9": "localhost:9", ":9": "localhost:9", "127.0.0.1:9": "127.0.0.1:9", "box:9": "box:9",
-	} {
-		if got := askedPage(&config.Config{Ops: config.Ops{Listen: listen}}); got != want {
-			t.Errorf("%q is asked at %s, want %s", listen, got, want)
-		}
 	}
 }
 

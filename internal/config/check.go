@@ -22,6 +22,8 @@ const (
 	NeedLake
 	// NeedData is the serving end of the data plane.
 	NeedData
+	// NeedPage is the serving end of the page of health, status and metrics.
+	NeedPage
 )
 
 // OpsOff is the Ops.Listen that turns the page off.
@@ -81,9 +83,7 @@ func (c *Config) check(need Need, environ []string) []string {
 	k.lake(need)
 	k.sizes()
 	k.data(need)
-	if c.Ops.Listen != "" && c.Ops.Listen != OpsOff && !isHostPort(c.Ops.Listen) {
-		k.add("ops.listen", "want host:port, such as 127.0.0.1:7171, or off")
-	}
+	k.ops(need)
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	k.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	return k.problems
@@ -207,6 +207,17 @@ func (k *checker) data(need Need) {
 	}
 	if need&NeedData != 0 && !IsLoopback(d.Listen) && !d.Insecure && (d.TLSCert == "" || d.TokenFile == "") {
 		k.add("data.listen", "rows are served on an address other than loopback only with TLS and a token: set data.tls_cert, data.tls_key and data.token_file, or data.insecure if everyone on that network may read every row")
+	}
+}
+
+func (k *checker) ops(need Need) {
+	o := k.c.Ops
+	switch {
+	case o.Listen == "" || o.Listen == OpsOff:
+	case !isHostPort(o.Listen):
+		k.add("ops.listen", "want host:port, such as 127.0.0.1:7171, or off")
+	case need&NeedPage != 0 && !IsLoopback(o.Listen) && !o.Insecure && o.TokenFile == "":
+		k.add("ops.listen", "status and metrics are served on an address other than loopback only to callers with a token: set ops.token_file, or ops.insecure if everyone on that network may read them")
 	}
 }
 

@@ -169,9 +169,17 @@ type Data struct {
 // Ops is the process' own page: health, status and metrics.
 type Ops struct {
 	// Listen is a host:port, or "off". Default: 127.0.0.1:7171, and
-	// 127.0.0.1:7172 for a worker that is a process of its own. The page asks
-	// for no password: any other address than loopback has to be set.
+	// 127.0.0.1:7172 for a worker that is a process of its own.
 	Listen string
+	// TokenFile holds the tokens, one a line, of which a caller must show one.
+	// Default: none is asked for, which an address other than loopback is
+	// refused with.
+	TokenFile string
+	// Insecure allows an address other than loopback without a token. Default
+	// false.
+	Insecure bool
+	// Pprof serves the Go runtime's profiles below /debug/pprof/. Default false.
+	Pprof bool
 }
 
 // Log says what is logged and how.

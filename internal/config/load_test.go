@@ -152,6 +152,17 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 		"rows on an open network, in so many words": {
 			args: []string{"--data-listen=0.0.0.0:7170", "--data-insecure", "--data-advertise=streamer:7170"}, need: NeedData,
 		},
+		"metrics on an open network": {
+			args: []string{"--ops-listen=0.0.0.0:7171"}, need: NeedPage,
+			want: []string{"ops.listen (--ops-listen): status and metrics are served"},
+		},
+		"metrics on an open network, in so many words": {
+			args: []string{"--ops-listen=0.0.0.0:7171", "--ops-insecure"}, need: NeedPage,
+		},
+		"metrics on an open network, with a token": {
+			args: []string{"--ops-listen=0.0.0.0:7171", "--ops-token-file=/run/secrets/ops"}, need: NeedPage,
+		},
+		"metrics of an open network, asked": {args: []string{"--ops-listen=10.0.0.7:7171"}},
 		"lakes that are none": {
 			environ: []string{"TIDEMARK_LAKE_URL=https://bucket", "TIDEMARK_LAKE_ENDPOINT=localhost:9000", "TIDEMARK_LAKE_SSE=rot13"},
 			want:    []string{"lake.url (", "lake.endpoint (", "lake.sse (TIDEMARK_LAKE_SSE): want AES256, aws:kms"},

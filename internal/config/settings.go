@@ -86,6 +86,9 @@ func settingsOf(c *Config) []setting {
 		{key: "data.insecure", value: boolValue{&c.Data.Insecure}, usage: "allow rows to cross the network without TLS and token"},
 
 		{key: "ops.listen", value: stringValue{&c.Ops.Listen}, usage: "`host:port` of health, status and metrics, or off (default 127.0.0.1:7171, a worker's 127.0.0.1:7172)"},
+		{key: "ops.token_file", value: stringValue{&c.Ops.TokenFile}, usage: "`file` with the token that callers of that page must show, as a bearer token or as a password of any user"},
+		{key: "ops.insecure", value: boolValue{&c.Ops.Insecure}, usage: "allow that page on an address other than loopback without a token"},
+		{key: "ops.pprof", value: boolValue{&c.Ops.Pprof}, usage: "serve the Go runtime's profiles below /debug/pprof/ of that page"},
 
 		{key: "log.level", value: stringValue{&c.Log.Level}, def: "info", usage: "`level`: debug, info, warn or error"},
 		{key: "log.format", value: stringValue{&c.Log.Format}, def: "auto", usage: "`format`: text, json, or auto: text on a terminal"},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/tidemark-cdc/tidemark/internal/bearer"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
@@ -60,7 +61,7 @@ const (
 type Client struct {
 	cfg    ClientConfig
 	tls    credentials.TransportCredentials // nil: only without TLS
-	tokens *reloader[[]string]              // nil: none
+	tokens *bearer.Tokens                   // nil: none
 	pool   *pool
 }
 

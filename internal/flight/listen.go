@@ -26,7 +26,7 @@ type ServerConfig struct {
 	// ClientCAFile is a PEM file of authorities. If set, workers must show a
 	// certificate that one of them has signed.
 	ClientCAFile string
-	// TokenFile holds the token that workers must send; see newTokens for
+	// TokenFile holds the token that workers must send; see bearer.Tokens for
 	// several. Empty: none is asked for.
 	TokenFile string
 	// Insecure allows an address of the network without TLS or a token.

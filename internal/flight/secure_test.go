@@ -158,36 +158,6 @@ func TestTokenIsReplacedWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestFileThatChangesTwiceWithinTheClockIsReadTwice(t *testing.T) {
-	path := file(t, "token", "one")
-	tokens, err := newTokens(path, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fi, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, "two")
-	if err := os.Chtimes(path, time.Time{}, fi.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := tokens.get(); err != nil || got[0] != "two" {
-		t.Errorf("%v, %v", got, err)
-	}
-	// Once it has settled it is not read again, however often it is asked for.
-	old := time.Now().Add(-time.Hour)
-	for range 2 {
-		if err := os.Chtimes(path, time.Time{}, old); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := tokens.get(); err != nil || got[0] != "two" {
-			t.Errorf("%v, %v", got, err)
-		}
-		write(t, path, "six")
-	}
-}
-
 func TestTokenAsksForTLSUnlessThePlainWireWasAllowed(t *testing.T) {
 	if !(sendToken{}).RequireTransportSecurity() || (sendToken{plain: true}).RequireTransportSecurity() {
 		t.Error("gRPC would send the token in the clear")

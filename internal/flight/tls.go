@@ -10,17 +10,19 @@ import (
 	"net"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/tidemark-cdc/tidemark/internal/reload"
 )
 
 // rotating are TLS credentials whose files are looked at for each handshake.
 type rotating struct {
-	configs *reloader[*tls.Config]
+	configs *reload.Value[*tls.Config]
 }
 
 // newServerTLS follows a certificate, its key, and the authorities of client
 // certificates (may be empty: none is asked for).
 func newServerTLS(cert, key, clientCA string, log *slog.Logger) (credentials.TransportCredentials, error) {
-	r, err := newReloader("the TLS files of the data plane (data.tls_cert, data.tls_key, data.tls_client_ca)",
+	r, err := reload.New("the TLS files of the data plane (data.tls_cert, data.tls_key, data.tls_client_ca)",
 		[]string{cert, key, clientCA}, log, func(files [][]byte) (*tls.Config, error) {
 			pair, err := tls.X509KeyPair(files[0], files[1])
 			if err != nil {
@@ -44,7 +46,7 @@ func newServerTLS(cert, key, clientCA string, log *slog.Logger) (credentials.Tra
 // newClientTLS follows the authorities of the streamer's certificate (may be
 // empty: the system's) and a client certificate with its key (may be empty).
 func newClientTLS(ca, cert, key string, log *slog.Logger) (credentials.TransportCredentials, error) {
-	r, err := newReloader("the TLS files of the data plane (data.tls_ca, data.tls_cert, data.tls_key)",
+	r, err := reload.New("the TLS files of the data plane (data.tls_ca, data.tls_cert, data.tls_key)",
 		[]string{ca, cert, key}, log, func(files [][]byte) (*tls.Config, error) {
 			c := &tls.Config{MinVersion: tls.VersionTLS13}
 			var err error
@@ -77,7 +79,7 @@ func authorities(path string, pem []byte) (*x509.CertPool, error) {
 }
 
 func (r rotating) now() (credentials.TransportCredentials, error) {
-	c, err := r.configs.get()
+	c, err := r.configs.Get()
 	if err != nil {
 		return nil, err
 	}

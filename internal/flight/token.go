@@ -2,9 +2,6 @@ package flight
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"errors"
 	"log/slog"
 	"strings"
 
@@ -12,6 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/tidemark-cdc/tidemark/internal/bearer"
 )
 
 // tokenHeader carries "Bearer <token>" with each call.
@@ -20,37 +19,23 @@ const (
 	tokenPrefix = "Bearer "
 )
 
-// newTokens follows a token file: one token a line. The streamer accepts each
-// of them and a worker sends the first, so that a token can be replaced without
-// a moment in which the two disagree: add the new one below the old one on
-// both sides, swap them, remove the old one.
-func newTokens(path string, log *slog.Logger) (*reloader[[]string], error) {
-	return newReloader("the token file of the data plane (data.token_file)", []string{path}, log, func(files [][]byte) ([]string, error) {
-		tokens := strings.Fields(string(files[0]))
-		if len(tokens) == 0 {
-			return nil, errors.New("it holds no token")
-		}
-		for _, t := range tokens {
-			for i := range len(t) {
-				if t[i] < 0x21 || t[i] > 0x7E {
-					return nil, errors.New("a token holds a character that is not printable ASCII")
-				}
-			}
-		}
-		return tokens, nil
-	})
+// newTokens follows the data plane's token file.
+func newTokens(path string, log *slog.Logger) (*bearer.Tokens, error) {
+	return bearer.Follow("the token file of the data plane (data.token_file)", path, log)
 }
 
 // checkToken refuses a call without one of the tokens.
-func checkToken(ctx context.Context, tokens *reloader[[]string], log *slog.Logger) error {
-	want, err := tokens.get()
-	if err != nil {
-		return status.Error(codes.Unavailable, "the streamer cannot read its token file")
-	}
+func checkToken(ctx context.Context, tokens *bearer.Tokens, log *slog.Logger) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	got := md.Get(tokenHeader)
-	if len(got) == 1 && strings.HasPrefix(got[0], tokenPrefix) && oneOf(got[0][len(tokenPrefix):], want) {
-		return nil
+	if len(got) == 1 && strings.HasPrefix(got[0], tokenPrefix) {
+		ok, err := tokens.Accepts(got[0][len(tokenPrefix):])
+		if err != nil {
+			return status.Error(codes.Unavailable, "the streamer cannot read its token file")
+		}
+		if ok {
+			return nil
+		}
 	}
 	from := "unknown"
 	if p, ok := peer.FromContext(ctx); ok {
@@ -64,21 +49,9 @@ func checkToken(ctx context.Context, tokens *reloader[[]string], log *slog.Logge
 	return status.Error(codes.Unauthenticated, "the token is not the one it expects")
 }
 
-// oneOf compares in a time that depends on neither the contents nor, thanks to
-// the hash, the lengths.
-func oneOf(got string, want []string) bool {
-	g := sha256.Sum256([]byte(got))
-	found := 0
-	for _, w := range want {
-		h := sha256.Sum256([]byte(w))
-		found |= subtle.ConstantTimeCompare(g[:], h[:])
-	}
-	return found == 1
-}
-
 // sendToken is the client's side of checkToken.
 type sendToken struct {
-	tokens *reloader[[]string]
+	tokens *bearer.Tokens
 	// plain allows a connection without TLS: on this machine, or because the
 	// user said so.
 	plain bool
@@ -86,11 +59,11 @@ type sendToken struct {
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
 func (s sendToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	tokens, err := s.tokens.get()
+	token, err := s.tokens.First()
 	if err != nil {
 		return nil, status.Error(codes.Unauthenticated, err.Error())
 	}
-	return map[string]string{tokenHeader: tokenPrefix + tokens[0]}, nil
+	return map[string]string{tokenHeader: tokenPrefix + token}, nil
 }
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials: without

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tidemark-cdc/tidemark/internal/bearer"
 )
 
 // Page is what a process shows of itself. The functions are called from many
@@ -25,7 +27,14 @@ type Page struct {
 	Status func() any
 	// Metrics is gathered for /metrics.
 	Metrics prometheus.Gatherer
-	Logger  *slog.Logger
+	// Tokens, if set, are those of which a caller must show one, but for
+	// /healthz, and for whether /readyz is.
+	Tokens *bearer.Tokens
+	// Level is the level of the process' log, which /log-level shows and sets.
+	Level *slog.LevelVar
+	// Profiles serves /debug/pprof/.
+	Profiles bool
+	Logger   *slog.Logger
 }
 
 // Readiness is the body of /readyz.
@@ -79,25 +88,44 @@ func (p Page) Serve(ctx context.Context, ln net.Listener) error {
 
 // Handler answers the paths of the page.
 func (p Page) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	closed := http.NewServeMux()
+	closed.HandleFunc("GET /readyz", p.ready(true))
+	closed.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		p.reply(w, http.StatusOK, p.Status())
+	})
+	closed.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(p.Logger.Handler(), slog.LevelWarn),
+	}))
+	p.handleLevel(closed)
+	if p.Profiles {
+		handleProfiles(closed)
+	}
+	open := http.NewServeMux()
+	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	if p.Tokens == nil {
+		open.Handle("/", closed)
+	} else {
+		open.Handle("/", p.guard(closed, p.ready(false)))
+	}
+	return open
+}
+
+// ready answers /readyz, with or without the reasons why not.
+func (p Page) ready(why bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		reasons := p.Ready()
 		status := http.StatusOK
 		if len(reasons) > 0 {
 			status = http.StatusServiceUnavailable
 		}
-		p.reply(w, status, Readiness{Ready: len(reasons) == 0, Reasons: append([]string{}, reasons...)})
-	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		p.reply(w, http.StatusOK, p.Status())
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(p.Logger.Handler(), slog.LevelWarn),
-	}))
-	return mux
+		r := Readiness{Ready: len(reasons) == 0, Reasons: []string{}}
+		if why {
+			r.Reasons = append(r.Reasons, reasons...)
+		}
+		p.reply(w, status, r)
+	}
 }
 
 func (p Page) reply(w http.ResponseWriter, status int, v any) {

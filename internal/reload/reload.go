@@ -1,4 +1,9 @@
-package flight
+// Package reload follows files that are replaced while a process runs:
+// certificates, tokens, whatever has to be rotated without a restart. It watches
+// nothing: the files are looked at when their value is asked for.
+//
+// Packages flight and bearer use it.
+package reload
 
 import (
 	"fmt"
@@ -13,11 +18,11 @@ import (
 // file system's clock look alike.
 const settled = 2 * time.Second
 
-// reloader keeps a value that is made of files and makes it again when one of
+// Value keeps a value that is made of files and makes it again when one of
 // them changes. A change that cannot be used (a certificate without its key
 // yet, a file that is just being replaced) is logged once and the value before
 // it stays in use. Safe for concurrent use.
-type reloader[T any] struct {
+type Value[T any] struct {
 	what  string // for logs and errors, such as "the data plane's token"
 	paths []string
 	parse func(files [][]byte) (T, error)
@@ -32,19 +37,19 @@ type reloader[T any] struct {
 	final bool
 }
 
-// newReloader reads the files once, so that a wrong setting shows at the start.
+// New reads the files once, so that a wrong setting shows at the start.
 // Empty paths stand for no file and are given to parse as nil.
-func newReloader[T any](what string, paths []string, log *slog.Logger, parse func([][]byte) (T, error)) (*reloader[T], error) {
-	r := &reloader[T]{what: what, paths: paths, parse: parse, log: log}
-	if _, err := r.get(); err != nil {
+func New[T any](what string, paths []string, log *slog.Logger, parse func([][]byte) (T, error)) (*Value[T], error) {
+	r := &Value[T]{what: what, paths: paths, parse: parse, log: log}
+	if _, err := r.Get(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// get returns the value as the files say now. It fails only before the first
+// Get returns the value as the files say now. It fails only before the first
 // success.
-func (r *reloader[T]) get() (T, error) {
+func (r *Value[T]) Get() (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Looked at before they are read: a write in between shows the next time.
@@ -72,7 +77,7 @@ func (r *reloader[T]) get() (T, error) {
 }
 
 // look describes the files as they are now, and says whether they have settled.
-func (r *reloader[T]) look() (stamp string, final bool) {
+func (r *Value[T]) look() (stamp string, final bool) {
 	final = true
 	for _, p := range r.paths {
 		if p == "" {
@@ -91,7 +96,7 @@ func (r *reloader[T]) look() (stamp string, final bool) {
 	return stamp, final
 }
 
-func (r *reloader[T]) read() (v T, err error) {
+func (r *Value[T]) read() (v T, err error) {
 	files := make([][]byte, len(r.paths))
 	for i, p := range r.paths {
 		if p == "" {
