@@ -188,6 +188,7 @@ func layerViolations(s source, imp string) []string {
 		"lake and rowfile do not know each other")
 	onlyFrom("internal/config")
 	onlyFrom("internal/ops")
+	onlyFrom("internal/login")
 	onlyFrom("worker")
 	onlyFrom("streamer")
 	onlyFrom("workflows", "worker", "internal/tracker", "internal/operator")

@@ -115,6 +115,18 @@ func TestConfigPrintsValuesAndOrigins(t *testing.T) {
 	}
 }
 
+func TestAConfigurationFileWithAPasswordForEveryoneIsWarnedOf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tidemark.yaml")
+	if err := os.WriteFile(file, []byte("postgres:\n  url: postgres://me:hunter2@db/shop\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, nil, "config", "--config", file)
+	if got.status != statusDone || strings.Contains(got.out+got.err, "hunter2") {
+		t.Errorf("%+v", got)
+	}
+	has(t, "stderr", got.err, "warning: ", file+" has a password (postgres.url)", "chmod 600 "+file)
+}
+
 func TestConfigAsJSON(t *testing.T) {
 	got := run(t, []string{"TIDEMARK_PIPELINE=orders"}, "config", "--json")
 	var settings []struct{ Key, Value, Origin string }

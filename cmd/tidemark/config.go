@@ -27,6 +27,9 @@ Settings that are wrong are listed on stderr, and the status is 2.`,
 			if terr := fillTemporal(c, sys.environ); terr != nil && err == nil {
 				err = refused(terr)
 			}
+			for _, f := range settingsFindings(c) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "tidemark: %s: %s\n", f.Level, f)
+			}
 			if asJSON {
 				if perr := printJSON(cmd.OutOrStdout(), c); perr != nil {
 					return perr

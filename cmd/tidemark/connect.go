@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/flight"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/internal/login"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
 
@@ -37,8 +39,16 @@ func replicationConfig(c *config.Config) replication.Config {
 		// Leaves everything to PGHOST, PGSERVICE and so on.
 		url = "postgres:///"
 	}
+	var password login.Password
+	switch {
+	case c.Postgres.PasswordFile != "":
+		password = login.FromFile(c.Postgres.PasswordFile)
+	case len(c.Postgres.PasswordCommand) > 0:
+		password = login.FromCommand(c.Postgres.PasswordCommand, os.Environ())
+	}
 	return replication.Config{
 		ConnString:   url,
+		Password:     password,
 		Pipeline:     c.Pipeline,
 		Slot:         c.Postgres.Slot,
 		Publications: []string{c.Postgres.Publication},

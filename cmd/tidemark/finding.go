@@ -38,6 +38,7 @@ const (
 	aboutLake     = "lake"
 	aboutTemporal = "Temporal"
 	aboutPipeline = "pipeline"
+	aboutSettings = "settings"
 )
 
 // String is the finding as a sentence with its way out.

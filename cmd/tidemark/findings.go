@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/streamer/replication"
 )
@@ -15,6 +17,17 @@ const maxSkew = 5 * time.Second
 
 func passed(about, format string, args ...any) finding {
 	return finding{Level: levelPass, About: about, What: fmt.Sprintf(format, args...)}
+}
+
+// settingsFindings says what is wrong with where the settings are.
+func settingsFindings(c *config.Config) []finding {
+	keys, file := c.Exposed()
+	if len(keys) == 0 {
+		return nil
+	}
+	return []finding{{Level: levelWarning, About: aboutSettings,
+		What: fmt.Sprintf("the configuration file %s has a password (%s) and can be read by others than its owner", file, strings.Join(keys, ", ")),
+		Fix:  fmt.Sprintf("chmod 600 %s, or take the password out of it (postgres.password_file)", file)}}
 }
 
 // factFindings says what is wrong with a server, or else what is right. What

@@ -41,9 +41,9 @@ func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Track
 // lake's probe, which is removed again. A worker needs no Postgres.
 func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger) *surroundings {
 	s := &surroundings{situation: newSituation(c)}
-	var list []finding
+	list := settingsFindings(c)
 	if postgres {
-		list = s.lookAtPostgres(ctx, c, logger)
+		list = append(list, s.lookAtPostgres(ctx, c, logger)...)
 	}
 	inPostgres := postgres && count(list, levelError) == 0
 	more := s.lookAtLake(ctx, c)

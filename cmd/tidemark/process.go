@@ -140,11 +140,11 @@ func (p *process) run(ctx context.Context) (err error) {
 			MaxBytes: uploadBytes(p.cfg),
 		}
 		if p.cfg.Worker.Toast == "lookup" {
-			database, err := replicationConfig(p.cfg).Ordinary()
-			if err != nil {
+			database := replicationConfig(p.cfg)
+			if err := database.Validate(); err != nil {
 				return refused(err)
 			}
-			reader := readback.New(database, replication.PinnedSettings())
+			reader := readback.New(database.Ordinary, replication.PinnedSettings())
 			defer func() { reader.Close(context.WithoutCancel(ctx)) }()
 			acts.ReadBack = reader
 		}

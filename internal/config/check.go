@@ -94,6 +94,12 @@ func (k *checker) postgres(need Need, environ []string) {
 	if p.URL == "" && need&NeedPostgres != 0 && !slices.ContainsFunc(environ, namesDatabase) {
 		k.missing("postgres.url", "postgres://tidemark@db.example.com/shop (PGHOST or PGSERVICE will do as well)")
 	}
+	if p.PasswordFile != "" && len(p.PasswordCommand) > 0 {
+		k.add("postgres.password_command", "postgres.password_file is set too (%s): set one of them", k.c.Origin("postgres.password_file"))
+	}
+	if HasPassword(p.URL) && (p.PasswordFile != "" || len(p.PasswordCommand) > 0) {
+		k.add("postgres.url", "it has a password, and so does postgres.password_file or postgres.password_command: take it out of the URL")
+	}
 	if p.Slot != "" && !slotName.MatchString(p.Slot) {
 		k.add("postgres.slot", "want 1 to 63 of a-z, 0-9 and '_', since Postgres takes no other slot names")
 	}

@@ -22,6 +22,10 @@ type Config struct {
 
 	settings []setting
 	origins  map[string]Origin
+	// file is the configuration file's path, open whether others than its owner
+	// can read it.
+	file string
+	open bool
 }
 
 // Postgres says which database is read, through which slot and publication.
@@ -29,6 +33,13 @@ type Postgres struct {
 	// URL is a connection URL or a keyword/value string as libpq takes it.
 	// What it leaves out comes from PGHOST, PGPASSWORD, PGPASSFILE and so on.
 	URL string
+	// PasswordFile holds the password and nothing else; it is read for each
+	// connection. Default: none.
+	PasswordFile string
+	// PasswordCommand is a program with its arguments, run without a shell for
+	// each connection, that writes the password to its standard output. Default:
+	// none.
+	PasswordCommand []string
 	// Slot is the replication slot's name. Default tidemark_<pipeline>, with
 	// '_' for '-'.
 	Slot string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,9 @@ func (l *loader) file(path string) {
 		l.problem("the configuration file %s is not valid YAML: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 		return
 	}
+	if fi, err := os.Stat(path); err == nil {
+		l.config.file, l.config.open = path, fi.Mode().Perm()&0o044 != 0
+	}
 	lines := linesOf(text)
 	l.merge(layer, func(key string) Origin { return Origin{Name: path, Line: lines[key]} })
 }
@@ -172,7 +176,7 @@ func (l *loader) flags(flags *pflag.FlagSet) {
 
 func passwordHint(key string) string {
 	if key == "postgres.url" {
-		return ", as PGPASSWORD or in a PGPASSFILE"
+		return ", as PGPASSWORD, in a PGPASSFILE or by postgres.password_file"
 	}
 	return " or as AWS credentials"
 }

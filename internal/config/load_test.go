@@ -163,6 +163,10 @@ func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 			args: []string{"--ops-listen=0.0.0.0:7171", "--ops-token-file=/run/secrets/ops"}, need: NeedPage,
 		},
 		"metrics of an open network, asked": {args: []string{"--ops-listen=10.0.0.7:7171"}},
+		"two sources of a password": {
+			environ: []string{"TIDEMARK_POSTGRES_PASSWORD_FILE=/run/secrets/pg", "TIDEMARK_POSTGRES_PASSWORD_COMMAND=get,it", "TIDEMARK_POSTGRES_URL=postgres://me:hunter2@db/shop"},
+			want:    []string{"postgres.password_command (TIDEMARK_POSTGRES_PASSWORD_COMMAND): postgres.password_file is set too (TIDEMARK_POSTGRES_PASSWORD_FILE)", "postgres.url (TIDEMARK_POSTGRES_URL): it has a password, and so does"},
+		},
 		"lakes that are none": {
 			environ: []string{"TIDEMARK_LAKE_URL=https://bucket", "TIDEMARK_LAKE_ENDPOINT=localhost:9000", "TIDEMARK_LAKE_SSE=rot13"},
 			want:    []string{"lake.url (", "lake.endpoint (", "lake.sse (TIDEMARK_LAKE_SSE): want AES256, aws:kms"},
@@ -273,5 +277,36 @@ func TestFillLeavesWhatIsSetAlone(t *testing.T) {
 	}
 	if got := c.Origin("temporal.namespace").String(); got != "TEMPORAL_NAMESPACE" {
 		t.Errorf("namespace comes from %s", got)
+	}
+}
+
+func TestAFileWithAPasswordThatOthersCanReadIsToldOf(t *testing.T) {
+	with, without := "postgres:\n  url: postgres://me:hunter2@db/shop\n", "postgres:\n  url: postgres://me@db/shop\n"
+	for name, tc := range map[string]struct {
+		file    string
+		mode    os.FileMode
+		environ []string
+		want    int
+	}{
+		"the owner's alone":             {with, 0o600, nil, 0},
+		"read by the group":             {with, 0o640, nil, 1},
+		"read by everyone":              {with, 0o604, nil, 1},
+		"without a password":            {without, 0o644, nil, 0},
+		"with one from the environment": {without, 0o644, []string{"TIDEMARK_POSTGRES_URL=postgres://me:hunter2@db/shop"}, 0},
+		"with one that is not in force": {with, 0o644, []string{"TIDEMARK_POSTGRES_URL=postgres://me@db/shop"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := sources(t, tc.file, tc.environ, nil)
+			if err := os.Chmod(src.File, tc.mode); err != nil {
+				t.Fatal(err)
+			}
+			c, err := Load(src, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keys, file := c.Exposed(); len(keys) != tc.want || tc.want > 0 && (keys[0] != "postgres.url" || file != src.File) {
+				t.Errorf("told of %q in %q, want %d", keys, file, tc.want)
+			}
+		})
 	}
 }

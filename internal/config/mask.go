@@ -35,6 +35,20 @@ func Mask(s string) string {
 	return queryPassword.ReplaceAllString(s, "${1}"+masked)
 }
 
+// Exposed says whether the configuration file has a password and can be read by
+// others than its owner: the keys with the password, and the file's path.
+func (c *Config) Exposed() (keys []string, file string) {
+	if !c.open {
+		return nil, ""
+	}
+	for _, s := range c.settings {
+		if s.url && c.Origin(s.key).Name == c.file && HasPassword(s.value.String()) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys, c.file
+}
+
 // HasPassword says whether s is a URL or a libpq keyword/value string with a
 // password in it.
 func HasPassword(s string) bool { return Mask(s) != s }

@@ -33,6 +33,8 @@ func settingsOf(c *Config) []setting {
 		{key: "pipeline", value: stringValue{&c.Pipeline}, usage: "`name` of the pipeline: one slot, one publication, one lake prefix"},
 
 		{key: "postgres.url", value: stringValue{&c.Postgres.URL}, url: true, usage: "connection `URL` of the database; what it leaves out comes from PGHOST, PGPASSWORD, PGPASSFILE ..."},
+		{key: "postgres.password_file", value: stringValue{&c.Postgres.PasswordFile}, usage: "`file` with the password and nothing else, read for each connection"},
+		{key: "postgres.password_command", value: listValue{&c.Postgres.PasswordCommand}, usage: "`program` and arguments, run without a shell for each connection, that writes the password to its standard output"},
 		{key: "postgres.slot", value: stringValue{&c.Postgres.Slot}, usage: "replication slot's `name` (default tidemark_<pipeline>)"},
 		{key: "postgres.publication", value: stringValue{&c.Postgres.Publication}, usage: "publication's `name` (default: the slot's)"},
 		{key: "postgres.tables", value: listValue{&c.Postgres.Tables}, usage: "`tables` that setup publishes, as schema.table between commas (default: all)"},

@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-cdc/tidemark/internal/certtest"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
 )
 
 func TestServerBindsOnlyToWhatIsSafe(t *testing.T) {
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, "streamer", "127.0.0.1")
+	ca := certtest.New(t)
+	cert, key := ca.Issue(t, "streamer", "127.0.0.1")
 	token := file(t, "token", "s3cret")
 	for name, c := range map[string]struct {
 		cfg  ServerConfig
@@ -27,12 +28,12 @@ func TestServerBindsOnlyToWhatIsSafe(t *testing.T) {
 		"all addresses of IPv6":              {ServerConfig{Listen: "[::]:0"}, "data.tls_cert"},
 		"TLS without a token":                {ServerConfig{Listen: "0.0.0.0:0", CertFile: cert, KeyFile: key}, "data.token_file"},
 		"a token without TLS":                {ServerConfig{Listen: "0.0.0.0:0", TokenFile: token}, "data.tls_cert"},
-		"a client CA instead of a token":     {ServerConfig{Listen: "0.0.0.0:0", CertFile: cert, KeyFile: key, ClientCAFile: ca.file}, "data.token_file"},
+		"a client CA instead of a token":     {ServerConfig{Listen: "0.0.0.0:0", CertFile: cert, KeyFile: key, ClientCAFile: ca.File}, "data.token_file"},
 		"TLS and a token":                    {ServerConfig{Listen: "0.0.0.0:0", CertFile: cert, KeyFile: key, TokenFile: token}, ""},
 		"insecure, said so":                  {ServerConfig{Listen: "0.0.0.0:0", Insecure: true}, ""},
 		"a certificate without its key":      {ServerConfig{CertFile: cert}, "both or neither"},
-		"a key of another certificate":       {ServerConfig{CertFile: cert, KeyFile: second(ca.issue(t, "other"))}, "private key"},
-		"a client CA without TLS":            {ServerConfig{ClientCAFile: ca.file}, "needs TLS"},
+		"a key of another certificate":       {ServerConfig{CertFile: cert, KeyFile: second(ca.Issue(t, "other"))}, "private key"},
+		"a client CA without TLS":            {ServerConfig{ClientCAFile: ca.File}, "needs TLS"},
 		"a client CA that is none":           {ServerConfig{CertFile: cert, KeyFile: key, ClientCAFile: token}, "no PEM certificate"},
 		"a token file that is not there":     {ServerConfig{TokenFile: token + "x"}, "no such file"},
 		"a token file without a token":       {ServerConfig{TokenFile: file(t, "empty", " \n")}, "holds no token"},

@@ -2,38 +2,31 @@ package flight
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/tidemark-cdc/tidemark/internal/certtest"
 	"github.com/tidemark-cdc/tidemark/internal/segment/segmenttest"
 )
 
 func TestOnlyWorkersWithCertificateAndTokenAreServed(t *testing.T) {
-	ca, foreign := newAuthority(t), newAuthority(t)
-	cert, key := ca.issue(t, "streamer", "127.0.0.1")
-	wcert, wkey := ca.issue(t, "worker")
-	fcert, fkey := foreign.issue(t, "worker")
+	ca, foreign := certtest.New(t), certtest.New(t)
+	cert, key := ca.Issue(t, "streamer", "127.0.0.1")
+	wcert, wkey := ca.Issue(t, "worker")
+	fcert, fkey := foreign.Issue(t, "worker")
 	token, wrong := file(t, "token", "s3cret\n"), file(t, "wrong", "s3cre\n")
 	seg := example(100)
-	s, _ := serve(t, ServerConfig{CertFile: cert, KeyFile: key, ClientCAFile: ca.file, TokenFile: token}, segmenttest.NewMemory(seg))
-	full := ClientConfig{CAFile: ca.file, CertFile: wcert, KeyFile: wkey, TokenFile: token}
+	s, _ := serve(t, ServerConfig{CertFile: cert, KeyFile: key, ClientCAFile: ca.File, TokenFile: token}, segmenttest.NewMemory(seg))
+	full := ClientConfig{CAFile: ca.File, CertFile: wcert, KeyFile: wkey, TokenFile: token}
 	for name, c := range map[string]struct {
 		change func(*ClientConfig)
 		want   error
@@ -43,7 +36,7 @@ func TestOnlyWorkersWithCertificateAndTokenAreServed(t *testing.T) {
 		"another token":                 {func(c *ClientConfig) { c.TokenFile = wrong }, ErrDenied},
 		"no client certificate":         {func(c *ClientConfig) { c.CertFile, c.KeyFile = "", "" }, ErrUnreachable},
 		"a foreign client certificate":  {func(c *ClientConfig) { c.CertFile, c.KeyFile = fcert, fkey }, ErrUnreachable},
-		"another authority trusted":     {func(c *ClientConfig) { c.CAFile = foreign.file }, ErrUnreachable},
+		"another authority trusted":     {func(c *ClientConfig) { c.CAFile = foreign.File }, ErrUnreachable},
 		"another name expected":         {func(c *ClientConfig) { c.ServerName = "elsewhere" }, ErrUnreachable},
 		"no TLS at all":                 {func(c *ClientConfig) { *c = ClientConfig{TokenFile: token} }, ErrUnreachable},
 		"insecure changes nothing here": {func(c *ClientConfig) { c.Insecure = true }, nil},
@@ -166,87 +159,28 @@ func TestTokenAsksForTLSUnlessThePlainWireWasAllowed(t *testing.T) {
 
 func TestCertificateIsReplacedWithoutARestart(t *testing.T) {
 	seg := example(10)
-	old, next := newAuthority(t), newAuthority(t)
-	cert, key := old.issue(t, "streamer", "127.0.0.1")
-	cert2, key2 := next.issue(t, "streamer", "127.0.0.1")
+	old, next := certtest.New(t), certtest.New(t)
+	cert, key := old.Issue(t, "streamer", "127.0.0.1")
+	cert2, key2 := next.Issue(t, "streamer", "127.0.0.1")
 	s, _ := serve(t, ServerConfig{CertFile: cert, KeyFile: key}, segmenttest.NewMemory(seg))
 	fetch := func(ca string) error {
 		_, err := segmenttest.ReadAll(t.Context(), t, connect(t, ClientConfig{CAFile: ca}, s.Address()), seg.Ref.Ticket())
 		return err
 	}
-	if err := fetch(old.file); err != nil {
+	if err := fetch(old.File); err != nil {
 		t.Fatal(err)
 	}
 	write(t, cert, read(t, cert2))
-	if err := fetch(old.file); err != nil {
+	if err := fetch(old.File); err != nil {
 		t.Errorf("with the new certificate and still the old key: %v", err)
 	}
 	write(t, key, read(t, key2))
-	if err := fetch(next.file); err != nil {
+	if err := fetch(next.File); err != nil {
 		t.Errorf("with the new certificate: %v", err)
 	}
-	if err := fetch(old.file); !errors.Is(err, ErrUnreachable) {
+	if err := fetch(old.File); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("with the old authority: %v", err)
 	}
-}
-
-// authority signs certificates.
-type authority struct {
-	file string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{}
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	}
-	var der []byte
-	a.key, der = sign(t, a.cert, a.cert, nil)
-	a.file = file(t, "ca.pem", pemOf("CERTIFICATE", der))
-	return a
-}
-
-// issue makes a certificate for the given addresses and gives its files.
-func (a *authority) issue(t *testing.T, name string, ips ...string) (cert, key string) {
-	t.Helper()
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	for _, ip := range ips {
-		c.IPAddresses = append(c.IPAddresses, net.ParseIP(ip))
-	}
-	k, der := sign(t, c, a.cert, a.key)
-	kder, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, name+".pem", pemOf("CERTIFICATE", der)), file(t, name+".key", pemOf("PRIVATE KEY", kder))
-}
-
-func sign(t *testing.T, c, by *x509.Certificate, with *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if with == nil {
-		with = k
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, by, &k.PublicKey, with)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k, der
-}
-
-func pemOf(kind string, der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
 func file(t *testing.T, name, text string) string {

@@ -79,6 +79,15 @@ func makeCluster(ctx context.Context, in Installation, a account, opt Options, d
 	if err = errors.Join(err, conf.Close()); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
+	for name, text := range opt.Files {
+		path := filepath.Join(data, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := a.own(path); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
 	return nil
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// From is the data folder of a stopped cluster, to be copied instead of
 	// making a new one: a copy has the same system identifier and slots.
 	From string
+	// Files are written into the data folder of a new cluster, by name:
+	// certificates, pg_hba.conf.
+	Files map[string]string
 	// Port on 127.0.0.1; zero is a free one.
 	Port int
 	// Settings are added to the defaults, such as wal_sender_timeout.

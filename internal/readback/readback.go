@@ -29,23 +29,33 @@ import (
 // Reader asks on one connection, which it makes when it is first needed and
 // again after it broke. Safe for concurrent use; questions wait for each other.
 type Reader struct {
-	cfg *pgconn.Config
+	config   func(context.Context) (*pgconn.Config, error)
+	settings map[string]string
 
 	mu   sync.Mutex
 	conn *pgconn.PgConn // nil until needed
 }
 
-// New makes a Reader of the database that cfg connects to, and takes cfg over.
-// Settings are pinned for its sessions, so that values have the text that they
-// have in the stream. It does not connect.
-func New(cfg *pgconn.Config, settings map[string]string) *Reader {
-	for name, value := range settings {
+// New makes a Reader of the database that config connects to; config is called
+// for each connection, and what it gives is the Reader's. Settings are pinned
+// for its sessions, so that values have the text that they have in the stream.
+// It does not connect.
+func New(config func(context.Context) (*pgconn.Config, error), settings map[string]string) *Reader {
+	return &Reader{config: config, settings: settings}
+}
+
+func (r *Reader) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	cfg, err := r.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range r.settings {
 		// Names of settings have no case: another spelling would compete.
 		maps.DeleteFunc(cfg.RuntimeParams, func(other, _ string) bool { return strings.EqualFold(other, name) })
 		cfg.RuntimeParams[name] = value
 	}
 	cfg.RuntimeParams["default_transaction_read_only"] = "on"
-	return &Reader{cfg: cfg}
+	return pgconn.ConnectConfig(ctx, cfg)
 }
 
 // Values gives the text of columns of the row that key names in the table rel,
@@ -84,7 +94,7 @@ const (
 
 func (r *Reader) values(ctx context.Context, rel *change.Relation, key []change.KeyValue, xid uint32, columns []string) ([][]byte, bool, error) {
 	if r.conn == nil {
-		conn, err := pgconn.ConnectConfig(ctx, r.cfg)
+		conn, err := r.connect(ctx)
 		if err != nil {
 			return nil, false, err
 		}

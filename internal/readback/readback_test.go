@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,11 +47,8 @@ func TestAValueIsReadBackOnlyFromTheVersionThatTheChangeMade(t *testing.T) {
 	}
 	key := []change.KeyValue{{Column: "Id", Text: []byte("1")}, {Column: "code", Text: []byte("x    ")}}
 
-	cfg, err := pgconn.ParseConfig(pg.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := New(cfg, map[string]string{"TimeZone": "UTC"})
+	connect := func(context.Context) (*pgconn.Config, error) { return pgconn.ParseConfig(pg.URL()) }
+	r := New(connect, map[string]string{"TimeZone": "UTC"})
 	defer r.Close(t.Context())
 	check := func(when string, xid uint32, key []change.KeyValue, columns []string, want string) {
 		t.Helper()

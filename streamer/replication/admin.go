@@ -37,7 +37,9 @@ func (a *Admin) with(ctx context.Context, doing string, f func(*pgx.Conn) error)
 	if err != nil {
 		return unreadable(err)
 	}
-	a.cfg.prepare(&pc.Config)
+	if err := a.cfg.prepare(ctx, &pc.Config); err != nil {
+		return err
+	}
 	deleteFold(pc.RuntimeParams, "replication")
 	for name, value := range ordinarySettings() {
 		deleteFold(pc.RuntimeParams, name)

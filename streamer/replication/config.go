@@ -18,6 +18,10 @@ type Config struct {
 	// environment variables and files fill in what it leaves out. It may hold a
 	// password and is never printed.
 	ConnString string
+	// Password gives the password for each connection anew, so that it can be
+	// replaced without a restart. nil: that of ConnString, of PGPASSWORD, or of a
+	// password file of libpq's.
+	Password func(context.Context) (string, error)
 	// Pipeline names the connections (application_name tidemark/<pipeline>).
 	// Empty: the slot's name is used.
 	Pipeline string
@@ -94,24 +98,30 @@ func unreadable(err error) error {
 	return fmt.Errorf("read connection string: %w", err)
 }
 
-// Ordinary is the configuration of a connection for SQL. It holds the password.
-func (c Config) Ordinary() (*pgconn.Config, error) {
+// Ordinary is the configuration of one connection for SQL, made anew for each
+// since files are read and the password is fetched for it. It holds the
+// password.
+func (c Config) Ordinary(ctx context.Context) (*pgconn.Config, error) {
 	pc, err := c.parse()
 	if err != nil {
 		return nil, err
 	}
-	c.prepare(pc)
+	if err := c.prepare(ctx, pc); err != nil {
+		return nil, err
+	}
 	deleteFold(pc.RuntimeParams, "replication")
 	return pc, nil
 }
 
 // streaming is the configuration of the replication connection.
-func (c Config) streaming() (*pgconn.Config, error) {
+func (c Config) streaming(ctx context.Context) (*pgconn.Config, error) {
 	pc, err := c.parse()
 	if err != nil {
 		return nil, err
 	}
-	c.prepare(pc)
+	if err := c.prepare(ctx, pc); err != nil {
+		return nil, err
+	}
 	for name, value := range sessionSettings() {
 		deleteFold(pc.RuntimeParams, name)
 		pc.RuntimeParams[name] = value
@@ -129,7 +139,7 @@ var ofLibpq = []string{"keepalives", "keepalives_idle", "keepalives_interval", "
 	"sslcompression", "gsslib", "fallback_application_name"}
 
 // prepare makes pc what every connection of ours has in common.
-func (c Config) prepare(pc *pgconn.Config) {
+func (c Config) prepare(ctx context.Context, pc *pgconn.Config) error {
 	for _, name := range ofLibpq {
 		deleteFold(pc.RuntimeParams, name)
 	}
@@ -149,6 +159,15 @@ func (c Config) prepare(pc *pgconn.Config) {
 		pc.ConnectTimeout = connectBound
 	}
 	pc.DialFunc = dialer().DialContext
+	if c.Password == nil {
+		return nil
+	}
+	password, err := c.Password(ctx)
+	if err != nil {
+		return fmt.Errorf("fetch the password: %w", err)
+	}
+	pc.Password = password
+	return nil
 }
 
 // grace is ShutdownGrace or its default.
@@ -164,7 +183,7 @@ func (c Config) probe(ctx context.Context) error {
 	if c.Probe != nil {
 		return c.Probe(ctx)
 	}
-	pc, err := c.Ordinary()
+	pc, err := c.Ordinary(ctx)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (s *Session) classify(during phase, err error) error {
 			Text: "the server is shutting down or starting, or an administrator ended the connection; what was not confirmed comes again"}
 	case strings.HasPrefix(code, "28"):
 		return &Error{Kind: ErrDenied, Cause: err,
-			Text: "the server does not let the role in: if its password was changed, put the new one into the PGPASSFILE, which is read at each attempt, or start this process again with the new one in postgres.url or PGPASSWORD; if not, look at the role and at pg_hba.conf"}
+			Text: "the server does not let the role in: if its password was changed, put the new one where postgres.password_file, postgres.password_command or PGPASSFILE find it at each attempt, or start this process again with the new one in postgres.url or PGPASSWORD; if not, look at the role and at pg_hba.conf"}
 	case code == "42501" && during == connecting:
 		return fmt.Errorf("the role may not open a replication connection: ALTER ROLE ... REPLICATION (on RDS: GRANT rds_replication TO ...): %w", err)
 	}

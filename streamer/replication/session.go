@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", err)
 	}
-	pc, err := cfg.streaming()
+	pc, err := cfg.streaming(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", err)
 	}

@@ -58,7 +58,7 @@ func keepaliveMessage(end change.LSN, reply bool) []byte {
 }
 
 func TestPinnedSettingsReplaceEverySpelling(t *testing.T) {
-	pc, err := Config{ConnString: "postgres://h/d?datestyle=German&TIMEZONE=Asia/Tokyo&Replication=true&APPLICATION_NAME=x", Slot: "s", Pipeline: "p"}.streaming()
+	pc, err := Config{ConnString: "postgres://h/d?datestyle=German&TIMEZONE=Asia/Tokyo&Replication=true&APPLICATION_NAME=x", Slot: "s", Pipeline: "p"}.streaming(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
