@@ -52,6 +52,12 @@ func startS3(t *testing.T) *fakeS3 {
 func (f *fakeS3) open(t *testing.T, prefix string, change func(*lake.Config)) *lake.Lake {
 	t.Helper()
 	awsEnvironment(t)
+	return f.openAsItIs(t, prefix, change)
+}
+
+// openAsItIs is open with the environment as the test has made it.
+func (f *fakeS3) openAsItIs(t *testing.T, prefix string, change func(*lake.Config)) *lake.Lake {
+	t.Helper()
 	cfg := lake.Config{URL: "s3://" + fakeBucket + "/" + prefix, Endpoint: f.url}
 	if change != nil {
 		change(&cfg)
