@@ -186,3 +186,24 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%s: %v", got.out, err)
 	}
 }
+
+func TestShellsCompleteVerbsFlagsAndValues(t *testing.T) {
+	for _, tc := range []struct{ args, want []string }{
+		{[]string{"st"}, []string{"status", "streamer"}},
+		{[]string{"run", "--lake-ur"}, []string{"--lake-url"}},
+		{[]string{"run", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},
+		{[]string{"worker", "--worker-toast="}, []string{"unchanged", "lookup"}},
+	} {
+		got := run(t, nil, append([]string{"__complete"}, tc.args...)...)
+		for _, want := range tc.want {
+			if got.status != statusDone || !regexp.MustCompile(`(?m)^`+want+`\b`).MatchString(got.out) {
+				t.Errorf("%q is not completed to %s: %+v", tc.args, want, got)
+			}
+		}
+	}
+	got := run(t, nil, "completion", "bash")
+	if got.status != statusDone {
+		t.Errorf("status %d", got.status)
+	}
+	has(t, "script", got.out, "# bash completion V2 for tidemark")
+}

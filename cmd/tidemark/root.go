@@ -33,6 +33,10 @@ type system struct {
 	terminal func() bool
 	// colored says whether a person reads stderr: logs are then text.
 	colored bool
+	// screen puts the terminal that stdin and stdout are into raw mode, until
+	// restore is called, and tells its size from then on. nil where stdout is
+	// none.
+	screen func() (size func() (columns, lines int), restore func(), err error)
 }
 
 // statusError is an error that ends the process with a status of its own. Every
@@ -124,7 +128,6 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, verb := range []func(system) *cobra.Command{
 		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newHealth, newPause, newResume,
 		newSegments, newReplay, newVerify, newTeardown, newConfig, newVersion,
@@ -169,6 +172,10 @@ func withSettings(cmd *cobra.Command, shown ...string) *cobra.Command {
 	cmd.Flags().String("config", "", "YAML `file` with settings (default: TIDEMARK_CONFIG, or tidemark.yaml if there is one)")
 	cmd.Flags().AddFlagSet(flags)
 	cmd.Flags().SortFlags = false
+	for flag, choices := range config.Choices() {
+		// It fails only for a flag that is not there.
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
 }
 

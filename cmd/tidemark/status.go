@@ -15,17 +15,24 @@ import (
 )
 
 func newStatus(sys system) *cobra.Command {
-	var asJSON bool
+	var asJSON, watch bool
+	var interval time.Duration
 	cmd := verb("status", "Show the slot's lag, the ring, the segments in flight and the ack",
 		`Show how a pipeline stands: the slot as Postgres sees it, how much WAL is kept
 for it and how long that can go on, what the lake has on
 record, and, if the streamer runs on this machine (or at ops.listen), its ring
 and the segments in flight. That no streamer answers is shown and is no failure;
-a database or lake that cannot be asked is one.`,
+a database or lake that cannot be asked is one.
+
+With --watch it is shown again every --interval: redrawn in place on a terminal,
+until q or Ctrl-C; otherwise as a line each time, with --json as an object each.`,
 		func(cmd *cobra.Command) error {
 			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
 			if err != nil {
 				return err
+			}
+			if watch && interval < minInterval {
+				return refuse("--interval %s: want at least %s", interval, minInterval)
 			}
 			l, err := openLake(cmd.Context(), c)
 			if err != nil {
@@ -34,6 +41,12 @@ a database or lake that cannot be asked is one.`,
 			admin, err := replication.NewAdmin(replicationConfig(c), newLogger(c, sys))
 			if err != nil {
 				return refused(err)
+			}
+			if watch {
+				w := watcher{every: interval, out: cmd.OutOrStdout(), read: func(ctx context.Context) (statusReport, error) {
+					return readStatus(ctx, c, admin, l)
+				}}
+				return w.run(cmd.Context(), sys, asJSON)
 			}
 			r, err := readStatus(cmd.Context(), c, admin, l)
 			if asJSON {
@@ -44,6 +57,8 @@ a database or lake that cannot be asked is one.`,
 			return err
 		})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on showing it")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often, with --watch")
 	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "ops")
 }
 
@@ -67,6 +82,9 @@ type statusReport struct {
 	// Problems keep the pipeline from running, Notes will bite it later.
 	Problems []replication.Problem `json:"problems"`
 	Notes    []replication.Problem `json:"notes"`
+	// Error is what could not be asked; of --watch alone, which does not end for
+	// it.
+	Error string `json:"error,omitempty"`
 }
 
 // readStatus asks everyone. The error joins those that nothing could be had

@@ -52,12 +52,6 @@ func (k *checker) missing(key, example string) {
 	k.problems = append(k.problems, fmt.Sprintf("%s is not set: give it in the configuration file, as %s or as --%s, such as %s", key, s.envName(), s.flagName(), example))
 }
 
-func (k *checker) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		k.add(key, "want %s", strings.Join(slices.DeleteFunc(allowed, func(s string) bool { return s == "" }), ", "))
-	}
-}
-
 func (k *checker) between(key string, n, low, high int64) {
 	if n < low || n > high {
 		k.add(key, "want a number from %d to %d", low, high)
@@ -84,8 +78,11 @@ func (c *Config) check(need Need, environ []string) []string {
 	k.sizes()
 	k.data(need)
 	k.ops(need)
-	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	k.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	for _, set := range c.settings {
+		if text := set.value.String(); len(set.choices) > 0 && text != set.def && !slices.Contains(set.choices, text) {
+			k.add(set.key, "want %s", strings.Join(set.choices, ", "))
+		}
+	}
 	return k.problems
 }
 
@@ -158,10 +155,6 @@ func (k *checker) lake(need Need) {
 			k.add("lake.endpoint", "want a URL without user and password; give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
 		}
 	}
-	k.oneOf("worker.toast", k.c.Worker.Toast, "unchanged", "lookup")
-	k.oneOf("postgres.origin", k.c.Postgres.Origin, "any", "none")
-	k.oneOf("lake.checksum", l.Checksum, "when_required", "when_supported", "")
-	k.oneOf("lake.sse", l.SSE, "AES256", "aws:kms", "")
 	if l.KMSKeyID != "" && l.SSE != "aws:kms" {
 		k.add("lake.kms_key_id", "is of no use unless lake.sse is aws:kms")
 	}

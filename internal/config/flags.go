@@ -23,3 +23,14 @@ type flagText struct{ text, kind string }
 func (v *flagText) Set(s string) error { v.text = s; return nil }
 func (v *flagText) String() string     { return v.text }
 func (v *flagText) Type() string       { return v.kind }
+
+// Choices are the flags that take one of a few texts, and these.
+func Choices() map[string][]string {
+	all := map[string][]string{}
+	for _, s := range settingsOf(&Config{}) {
+		if len(s.choices) > 0 {
+			all[s.flagName()] = s.choices
+		}
+	}
+	return all
+}

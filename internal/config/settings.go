@@ -15,6 +15,9 @@ type setting struct {
 	// url says that the text can carry a password, which is masked wherever
 	// it is shown and refused as a flag.
 	url bool
+	// choices, if any, are all the texts that are valid; an empty text is valid
+	// besides, if it is the default.
+	choices []string
 }
 
 // envName is the setting's name in the environment.
@@ -42,7 +45,7 @@ func settingsOf(c *Config) []setting {
 		{key: "postgres.failover", value: boolValue{&c.Postgres.Failover}, usage: "setup makes a failover slot (Postgres 17 and later)"},
 		{key: "postgres.allow_missing_identity", value: boolValue{&c.Postgres.AllowMissingIdentity}, usage: "allow published tables without a usable replica identity, on which Postgres refuses UPDATE and DELETE"},
 		{key: "postgres.messages", value: boolValue{&c.Postgres.Messages}, usage: "keep logical messages (pg_logical_emit_message) as rows"},
-		{key: "postgres.origin", value: stringValue{&c.Postgres.Origin}, def: "any", usage: "`origin`: any, or none to leave out what was replicated into the server from elsewhere"},
+		{key: "postgres.origin", value: stringValue{&c.Postgres.Origin}, def: "any", choices: []string{"any", "none"}, usage: "`origin`: any, or none to leave out what was replicated into the server from elsewhere"},
 		{key: "postgres.wal_warn_left", value: durationValue{&c.Postgres.WALWarnLeft}, def: "24h", usage: "warn when at the present rate the slot can be lost within this `duration` (with max_slot_wal_keep_size; 0s: never)"},
 		{key: "postgres.wal_alarm_left", value: durationValue{&c.Postgres.WALAlarmLeft}, def: "4h", usage: "the `duration` for an alarm"},
 		{key: "postgres.wal_warn_retained", value: sizeValue{&c.Postgres.WALWarnRetained}, def: "16GiB", usage: "warn when Postgres keeps WAL of this `size` for the slot (without max_slot_wal_keep_size; 0B: never)"},
@@ -52,8 +55,8 @@ func settingsOf(c *Config) []setting {
 		{key: "lake.endpoint", value: stringValue{&c.Lake.Endpoint}, url: true, usage: "`URL` of an S3 store other than AWS"},
 		{key: "lake.region", value: stringValue{&c.Lake.Region}, usage: "`region` of the bucket"},
 		{key: "lake.path_style", value: optBoolValue{&c.Lake.PathStyle}, usage: "bucket in the path, not in the host name (default: true with an endpoint)"},
-		{key: "lake.checksum", value: stringValue{&c.Lake.Checksum}, usage: "checksum `mode`: when_required (default with an endpoint) or when_supported"},
-		{key: "lake.sse", value: stringValue{&c.Lake.SSE}, usage: "server-side encryption `mode`: AES256 or aws:kms"},
+		{key: "lake.checksum", value: stringValue{&c.Lake.Checksum}, choices: []string{"when_required", "when_supported"}, usage: "checksum `mode`: when_required (default with an endpoint) or when_supported"},
+		{key: "lake.sse", value: stringValue{&c.Lake.SSE}, choices: []string{"AES256", "aws:kms"}, usage: "server-side encryption `mode`: AES256 or aws:kms"},
 		{key: "lake.kms_key_id", value: stringValue{&c.Lake.KMSKeyID}, usage: "`key` for aws:kms"},
 		{key: "lake.storage_class", value: stringValue{&c.Lake.StorageClass}, usage: "storage `class` of the objects"},
 		{key: "lake.timeout", value: durationValue{&c.Lake.Timeout}, def: "30s", usage: "`duration` that one request may take, beyond what its bytes need"},
@@ -75,7 +78,7 @@ func settingsOf(c *Config) []setting {
 		{key: "streamer.shutdown_timeout", value: durationValue{&c.Streamer.ShutdownTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
 		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "4", usage: "`number` of segments uploaded at once"},
-		{key: "worker.toast", value: stringValue{&c.Worker.Toast}, def: "unchanged", usage: "`mode` for TOASTed values that an update did not change and no image holds: unchanged (they are named as that) or lookup (the worker asks postgres.url)"},
+		{key: "worker.toast", value: stringValue{&c.Worker.Toast}, def: "unchanged", choices: []string{"unchanged", "lookup"}, usage: "`mode` for TOASTed values that an update did not change and no image holds: unchanged (they are named as that) or lookup (the worker asks postgres.url)"},
 		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
 		{key: "data.listen", value: stringValue{&c.Data.Listen}, def: "127.0.0.1:0", usage: "`host:port` where the streamer serves rows to workers; port 0 is a free one"},
@@ -92,7 +95,7 @@ func settingsOf(c *Config) []setting {
 		{key: "ops.insecure", value: boolValue{&c.Ops.Insecure}, usage: "allow that page on an address other than loopback without a token"},
 		{key: "ops.pprof", value: boolValue{&c.Ops.Pprof}, usage: "serve the Go runtime's profiles below /debug/pprof/ of that page"},
 
-		{key: "log.level", value: stringValue{&c.Log.Level}, def: "info", usage: "`level`: debug, info, warn or error"},
-		{key: "log.format", value: stringValue{&c.Log.Format}, def: "auto", usage: "`format`: text, json, or auto: text on a terminal"},
+		{key: "log.level", value: stringValue{&c.Log.Level}, def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "`level`: debug, info, warn or error"},
+		{key: "log.format", value: stringValue{&c.Log.Format}, def: "auto", choices: []string{"auto", "text", "json"}, usage: "`format`: text, json, or auto: text on a terminal"},
 	}
 }

@@ -67,7 +67,7 @@ func TestRolesAreAssumedByTheDefaultChain(t *testing.T) {
 		// tokens are those that are shown.
 		tokens string
 	}{
-		"assume-role": {map[string]string{"AWS_PROFILE": "lake", "AWS_CONFIG_FILE": profile}, ""},
+		"assume-role":  {map[string]string{"AWS_PROFILE": "lake", "AWS_CONFIG_FILE": profile}, ""},
 		"web identity": {map[string]string{"AWS_ROLE_ARN": role, "AWS_WEB_IDENTITY_TOKEN_FILE": token}, "first second"},
 	} {
 		t.Run(name, func(t *testing.T) {
