@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench bench-go chaos chaos-histories chaos-guards lint check-rules fmt clean
+.PHONY: help build test test-product test-e2e demo bench bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -60,6 +60,13 @@ lint: ## golangci-lint, which has to be installed, over both modules
 check-rules: ## the alert rules, with promtool, which has to be installed
 	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (on Debian: apt-get install prometheus)"; exit 1; }
 	promtool check rules deploy/prometheus/*.rules.yml
+
+licenses: ## docs/licenses.md, anew from the modules that are linked into the binary
+	@go test -count=1 -run Licenses ./internal -update
+
+# Its database is asked for at vuln.go.dev, which not every machine reaches.
+vulncheck: ## known vulnerabilities in what the binary calls, by govulncheck
+	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 fmt: ## gofmt over both modules
 	@gofmt -l -w $$(git ls-files '*.go')
