@@ -10,9 +10,10 @@ import (
 type PostgresOptions struct {
 	// Version is 15 or 18; zero is 18 where it is installed, else 15.
 	Version int
-	// Settings and Env are for the server; see pgtest.Options.
+	// Settings, Env and Files are for the server; see pgtest.Options.
 	Settings map[string]string
 	Env      []string
+	Files    map[string]string
 	// Port on 127.0.0.1; zero is a free one.
 	Port int
 	// Dir is the cluster's folder, kept. Empty is a temporary one; in a stack that
@@ -63,7 +64,7 @@ func (p *Postgres) Start(ctx context.Context) (err error) {
 		return p.server.Resume(ctx)
 	}
 	p.server, err = pgtest.Start(ctx, pgtest.Options{
-		Version: p.opt.Version, Dir: p.opt.Dir, Port: p.opt.Port, Settings: p.opt.Settings, Env: p.opt.Env,
+		Version: p.opt.Version, Dir: p.opt.Dir, Port: p.opt.Port, Settings: p.opt.Settings, Env: p.opt.Env, Files: p.opt.Files,
 	})
 	return err
 }

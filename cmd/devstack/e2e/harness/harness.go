@@ -28,9 +28,11 @@ const name = "e2e"
 type Options struct {
 	// Postgres is 15 or 18.
 	Postgres int
-	// PostgresSettings and PostgresEnv are the server's; see pgtest.Options.
+	// PostgresSettings, PostgresEnv and PostgresFiles are the server's; see
+	// pgtest.Options.
 	PostgresSettings map[string]string
 	PostgresEnv      []string
+	PostgresFiles    map[string]string
 	// S3 is the gateway.
 	S3 stack.S3Options
 	// Settings are added to the pipeline's configuration. Segments are small
@@ -66,7 +68,7 @@ func New(t *testing.T, opt Options) *Harness {
 		Faults:   true,
 		S3:       opt.S3,
 		Temporal: stack.TemporalOptions{NoUI: true, Memory: opt.TemporalMemory},
-		Postgres: stack.PostgresOptions{Version: opt.Postgres, Settings: opt.PostgresSettings, Env: opt.PostgresEnv},
+		Postgres: stack.PostgresOptions{Version: opt.Postgres, Settings: opt.PostgresSettings, Env: opt.PostgresEnv, Files: opt.PostgresFiles},
 	})
 	if err != nil {
 		t.Fatalf("start the stack: %v", err)
