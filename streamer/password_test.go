@@ -30,7 +30,7 @@ func TestAChangedPasswordIsWaitedFor(t *testing.T) {
 	w.caughtUp()
 	w.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots")
 	w.until("the streamer waits for the password", func() bool {
-		return strings.Contains(s.Status().State, "if its password was changed, put the new one into the PGPASSFILE")
+		return strings.Contains(s.Status().State, "if its password was changed, put the new one where postgres.password_file")
 	})
 	if st := s.Status(); st.Connected || st.Phase != Connecting {
 		t.Errorf("it is %s, connected: %v", st.Phase, st.Connected)
