@@ -26,6 +26,9 @@ type Campaign struct {
 	Rate int
 	// Only, if not empty, are the kinds of faults to use.
 	Only []string
+	// TemporalAway, if not 0, is for how long Temporal is stopped once, halfway
+	// and on top of Duration.
+	TemporalAway time.Duration
 	// AfterKill is the rate of changes under which, at the end, everything is
 	// killed once more, and the time is taken until all is caught up. 0 leaves
 	// it out.
@@ -121,12 +124,17 @@ func (c *campaign) breakThings(ctx context.Context, l *load.Load) error {
 	if err := c.recovered(ctx); err != nil {
 		return fmt.Errorf("before the first fault: %w", err)
 	}
-	begin := time.Now()
-	for n := 1; time.Since(begin) < c.Duration; n++ {
+	begin, until := time.Now(), c.Duration
+	for n := 1; time.Since(begin) < until; n++ {
 		if err := errors.Join(ctx.Err(), l.Err()); err != nil {
 			return err
 		}
-		if err := c.round(ctx, n); err != nil {
+		faults := c.choose()
+		if c.TemporalAway > 0 && until == c.Duration && time.Since(begin) > c.Duration/2 {
+			until += c.TemporalAway
+			faults = []Fault{temporalAway(c.TemporalAway)}
+		}
+		if err := c.round(ctx, n, faults); err != nil {
 			return err
 		}
 	}
@@ -134,10 +142,8 @@ func (c *campaign) breakThings(ctx context.Context, l *load.Load) error {
 	return nil
 }
 
-// round breaks one to three things at once, mends them, and waits until what
-// was committed by then is acknowledged. How long that takes is put down to the
-// fault if it was alone.
-func (c *campaign) round(ctx context.Context, n int) error {
+// choose draws one to three faults that can be there at once.
+func (c *campaign) choose() []Fault {
 	var faults []Fault
 	for range []int{1, 1, 1, 2, 2, 3}[c.rng.IntN(6)] {
 		f := c.draw()
@@ -151,6 +157,13 @@ func (c *campaign) round(ctx context.Context, n int) error {
 		}
 		faults = append(faults, f)
 	}
+	return faults
+}
+
+// round breaks all of faults, mends them, and waits until what was committed by
+// then is acknowledged. How long that takes is put down to the fault if it was
+// alone.
+func (c *campaign) round(ctx context.Context, n int, faults []Fault) error {
 	var heals []func(context.Context) error
 	var last time.Duration
 	var names []string

@@ -32,18 +32,6 @@ func serverFaults() []Fault {
 			}, stop(w)
 		}
 	}
-	temporal := func(stop func(*World) error) inject {
-		return func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
-			w := r.world
-			w.servers.Lock()
-			defer w.servers.Unlock()
-			return func(ctx context.Context) error {
-				w.servers.Lock()
-				defer w.servers.Unlock()
-				return w.stack.Temporal.Start(ctx)
-			}, stop(w)
-		}
-	}
 	through := func(way func(*World) *proxy) (cut, gone inject) {
 		cut = func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
 			way(r.world).cut()
@@ -66,10 +54,34 @@ func serverFaults() []Fault {
 		{Kind: "Postgres connections are cut", on: "postgres", inject: postgresCut},
 		{Kind: "Postgres is unreachable", Lasts: lasts(500, 5000), on: "postgres", inject: postgresGone},
 		{Kind: "Postgres' clock jumps", Lasts: lasts(1500, 4000), on: "clock", inject: jump},
-		{Kind: "Temporal restarted", Lasts: lasts(0, 2000), on: "temporal", inject: temporal(func(w *World) error { return w.stack.Temporal.Stop() })},
-		{Kind: "Temporal killed", Lasts: lasts(0, 8000), on: "temporal", inject: temporal(func(w *World) error { return w.stack.Temporal.Kill() })},
+		{Kind: "Temporal restarted", Lasts: lasts(0, 2000), on: "temporal", inject: temporalDown(stopTemporal)},
+		{Kind: "Temporal killed", Lasts: lasts(0, 8000), on: "temporal", inject: temporalDown(func(w *World) error { return w.stack.Temporal.Kill() })},
 		{Kind: "Temporal connections are cut", on: "temporal", inject: temporalCut},
 		{Kind: "Temporal is unreachable", Lasts: lasts(500, 8000), on: "temporal", inject: temporalGone},
+	}
+}
+
+// temporalDown stops Temporal in a way, and starts it when it is healed.
+func temporalDown(stop func(*World) error) func(context.Context, *Run, *rand.Rand) (func(context.Context) error, error) {
+	return func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
+		w := r.world
+		w.servers.Lock()
+		defer w.servers.Unlock()
+		return func(ctx context.Context) error {
+			w.servers.Lock()
+			defer w.servers.Unlock()
+			return w.stack.Temporal.Start(ctx)
+		}, stop(w)
+	}
+}
+
+func stopTemporal(w *World) error { return w.stack.Temporal.Stop() }
+
+// temporalAway stops Temporal for long.
+func temporalAway(d time.Duration) Fault {
+	return Fault{
+		Kind: "Temporal stopped for " + d.String(), Lasts: [2]time.Duration{d, d}, on: "temporal",
+		inject: temporalDown(stopTemporal),
 	}
 }
 

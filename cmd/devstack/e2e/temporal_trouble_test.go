@@ -25,7 +25,7 @@ import (
 )
 
 // temporalOutage is how long Temporal is away: several times wal_sender_timeout.
-const temporalOutage = 10 * time.Second
+const temporalOutage = time.Minute
 
 // What can happen to Temporal while a pipeline runs, one after the other on one
 // lake: it is away; an operator terminates, cancels and deletes workflows; it has
