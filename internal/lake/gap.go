@@ -2,7 +2,9 @@ package lake
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,9 @@ type Gap struct {
 	// segment follows it. Follows < Last.
 	Follows change.Position `json:"follows"`
 	Last    change.Position `json:"last"`
+	// Empty says that nothing was committed in between, as far as a person could
+	// show: the link only leads from one server to its successor.
+	Empty bool `json:"empty,omitempty"`
 	// Reason says in a sentence what happened, for people.
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
@@ -31,19 +36,29 @@ func (g Gap) Key() string {
 // parseGapKey reads what Gap.Key makes.
 func parseGapKey(key string) (Gap, error) {
 	var g Gap
-	name := strings.TrimSuffix(strings.TrimPrefix(key, gapsFolder), ".json")
-	follows, last, _ := strings.Cut(name, "_")
 	var err error
-	if g.Follows, err = change.ParsePosition(follows); err == nil {
-		g.Last, err = change.ParsePosition(last)
-	}
-	if err != nil || !g.Follows.Less(g.Last) || g.Key() != key {
+	if g.Follows, g.Last, err = parseRange(gapsFolder, key); err != nil || g.Key() != key {
 		return Gap{}, fmt.Errorf("parse key %q: want %s<follows>_<last>.json", key, gapsFolder)
 	}
 	return g, nil
 }
 
-// RecordGap writes a gap down. ErrPrecondition if it is recorded already.
+// parseRange reads <folder><position>_<position>.json, the first before the
+// second.
+func parseRange(folder, key string) (from, to change.Position, err error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(key, folder), ".json")
+	first, last, _ := strings.Cut(name, "_")
+	if from, err = change.ParsePosition(first); err == nil {
+		to, err = change.ParsePosition(last)
+	}
+	if err == nil && !from.Less(to) {
+		err = fmt.Errorf("%s does not stand before %s", from, to)
+	}
+	return from, to, err
+}
+
+// RecordGap writes a gap down. That a gap with the same ends is recorded already
+// is success, so a call whose reply was lost can be repeated.
 func (l *Lake) RecordGap(ctx context.Context, g Gap) error {
 	if g.Pipeline == "" || g.SystemID == "" || !g.Follows.Less(g.Last) {
 		return fmt.Errorf("record a gap: pipeline %q, system %q, from %s to %s is not a gap", g.Pipeline, g.SystemID, g.Follows, g.Last)
@@ -51,6 +66,9 @@ func (l *Lake) RecordGap(ctx context.Context, g Gap) error {
 	body, err := encodeRecord(g)
 	if err == nil {
 		_, err = l.store.Put(ctx, g.Key(), body, Condition{IfNoneMatch: true})
+	}
+	if errors.Is(err, ErrPrecondition) {
+		_, err = l.readGap(ctx, g.Key())
 	}
 	if err != nil {
 		return fmt.Errorf("record a gap: %w", err)
@@ -94,4 +112,30 @@ func (l *Lake) RecordedGaps(ctx context.Context, meets func(follows, last change
 		}
 	}
 	return gaps, nil
+}
+
+// Gaps are the recorded gaps in stream order.
+func (l *Lake) Gaps(ctx context.Context) ([]Gap, error) {
+	gaps, err := readAll(ctx, l, gapsFolder, l.readGap)
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded gaps: %w", err)
+	}
+	slices.SortFunc(gaps, func(a, b Gap) int { return a.Follows.Compare(b.Follows) })
+	return gaps, nil
+}
+
+// readAll reads every record of a folder.
+func readAll[T any](ctx context.Context, l *Lake, folder string, read func(context.Context, string) (T, error)) ([]T, error) {
+	var all []T
+	for info, err := range l.store.List(ctx, folder, "") {
+		if err != nil {
+			return nil, err
+		}
+		one, err := read(ctx, info.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", l.url, info.Key, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }

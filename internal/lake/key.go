@@ -13,6 +13,8 @@ const (
 	quarantineFolder = "_quarantine/"
 	recordsFolder    = "_tidemark/"
 	gapsFolder       = recordsFolder + "gaps/"
+	// divergencesFolder holds Divergences.
+	divergencesFolder = recordsFolder + "divergences/"
 )
 
 // Key is where a segment's object lies: its UTC commit day's folder, then its

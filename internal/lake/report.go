@@ -64,6 +64,12 @@ type Report struct {
 	// rows stands: a replay was broken off before it removed them. They are in
 	// none of the other numbers.
 	Replayed int64 `json:"replayed"`
+	// Gaps are the recorded gaps, and WithinGaps counts the objects that lie in
+	// one: they came into the lake after it was recorded.
+	Gaps       []Gap `json:"gaps"`
+	WithinGaps int64 `json:"within_gaps"`
+	// Divergences are the recorded ones, with what the lake has of them now.
+	Divergences []DivergenceReport `json:"divergences"`
 	// Findings has at most Options.MaxFindings entries; Counts counts them all.
 	Findings []Finding      `json:"findings"`
 	Counts   map[Kind]int64 `json:"counts"`
@@ -100,5 +106,29 @@ type DayReport struct {
 	QuarantinedRows int64 `json:"quarantined_rows"`
 }
 
-// OK says that nothing is wrong.
+// DivergenceReport is a recorded divergence and what the lake holds of it.
+type DivergenceReport struct {
+	Divergence
+	// LostObjects counts the objects of which the database has lost every row,
+	// LostRows their rows. They are in the sums of the days and in no chain.
+	LostObjects int64 `json:"lost_objects"`
+	LostRows    int64 `json:"lost_rows"`
+	// Straddling names objects that begin before the switchpoint and hold lost
+	// rows at their end.
+	Straddling []string `json:"straddling,omitempty"`
+}
+
+// Missing counts the recorded gaps in which changes may be missing.
+func (r Report) Missing() int64 {
+	n := int64(0)
+	for _, g := range r.Gaps {
+		if !g.Empty {
+			n++
+		}
+	}
+	return n
+}
+
+// OK says that nothing is wrong: what is recorded, gaps and divergences, a
+// person has settled.
 func (r Report) OK() bool { return len(r.Counts) == 0 }

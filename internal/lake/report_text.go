@@ -25,9 +25,6 @@ func (r Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(out, ", from %s to %s", c.First, c.Last)
 		}
 		fmt.Fprintln(out)
-		if c.Gaps > 0 {
-			fmt.Fprintf(out, "          %s\n", count(c.Gaps, "recorded gap"))
-		}
 		if c.InFlight > 0 {
 			fmt.Fprintf(out, "          %s in flight: stored and not acknowledged yet", count(c.InFlight, "object"))
 			if c.Islands > 0 {
@@ -39,6 +36,7 @@ func (r Report) WriteText(w io.Writer) error {
 	if r.Replayed > 0 {
 		fmt.Fprintf(out, "Replayed  %s in quarantine whose rows are in the lake by now; tidemark replay removes what is left\n", count(r.Replayed, "object"))
 	}
+	r.writeSettled(out)
 	if len(r.Days) > 0 {
 		fmt.Fprintln(out)
 		r.writeDays(out)
@@ -59,10 +57,47 @@ func (r Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "Not well: %s.\n", count(total, "finding"))
 	case r.Ack == nil:
 		fmt.Fprintln(out, "Well: the lake is empty, and nothing was acknowledged.")
+	case r.Missing() > 0:
+		fmt.Fprintf(out, "Well, except for %s: every other acknowledged change is in the lake, once.\n", count(r.Missing(), "recorded gap"))
 	default:
 		fmt.Fprintln(out, "Well: every acknowledged change is in the lake, once.")
 	}
 	return out.Flush()
+}
+
+// writeSettled says what a person has settled.
+func (r Report) writeSettled(w io.Writer) {
+	if id := r.Identity; id != nil {
+		for _, s := range id.Successions {
+			fmt.Fprintf(w, "Successor Postgres system %s since %s, timelines from %d on: %s\n", s.SystemID, s.At.UTC().Format(time.RFC3339), s.TimelineOffset+1, s.Reason)
+		}
+	}
+	for _, g := range r.Gaps {
+		fmt.Fprintf(w, "Gap       %s\n", g.Text())
+	}
+	if r.WithinGaps > 0 {
+		fmt.Fprintf(w, "          %s in recorded gaps: these rows came into the lake after all\n", count(r.WithinGaps, "object"))
+	}
+	for _, d := range r.Divergences {
+		fmt.Fprintf(w, "Diverged  %s; the lake keeps %s in %s that the database has lost\n", d.Text(), count(d.LostRows, "row"), count(d.LostObjects, "object"))
+		for _, key := range d.Straddling {
+			fmt.Fprintf(w, "          and the rows beyond the switchpoint in %s\n", key)
+		}
+	}
+}
+
+// Text is the gap as a line for people.
+func (g Gap) Text() string {
+	what := "changes in between are not in the lake"
+	if g.Empty {
+		what = "nothing was committed in between"
+	}
+	return fmt.Sprintf("after %s up to %s, recorded %s: %s; %s", g.Follows, g.Last, g.At.UTC().Format(time.RFC3339), g.Reason, what)
+}
+
+// Text is the divergence as a line for people.
+func (d Divergence) Text() string {
+	return fmt.Sprintf("timeline %d went on from %s on timeline %d, recorded %s: %s", d.Through.Timeline, d.After.LSN+1, d.After.Timeline, d.At.UTC().Format(time.RFC3339), d.Reason)
 }
 
 // count says how many of a thing there are.

@@ -40,7 +40,7 @@ func Verify(ctx context.Context, l *Lake, opts Options) (Report, error) {
 	opts.MaxFindings = cmp.Or(opts.MaxFindings, 1000)
 	v := &verifier{
 		lake: l, opts: opts,
-		report: Report{Lake: l.url, Counts: map[Kind]int64{}, Findings: []Finding{}, Chains: []Chain{}, Days: []DayReport{}},
+		report: Report{Lake: l.url, Counts: map[Kind]int64{}, Findings: []Finding{}, Chains: []Chain{}, Days: []DayReport{}, Gaps: []Gap{}, Divergences: []DivergenceReport{}},
 		days:   map[change.Day]*DayReport{},
 		owners: map[owner][]link{},
 		asides: map[string]*aside{},
@@ -56,6 +56,8 @@ func Verify(ctx context.Context, l *Lake, opts Options) (Report, error) {
 	}
 	// Workers finish in any order.
 	slices.SortFunc(v.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(v.report.Gaps, func(a, b Gap) int { return a.Follows.Compare(b.Follows) })
+	slices.SortFunc(v.report.Divergences, func(a, b DivergenceReport) int { return a.After.Compare(b.After) })
 	v.chains()
 	v.sum()
 	return v.report, nil
@@ -178,6 +180,8 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 		return nil
 	case strings.HasPrefix(info.Key, gapsFolder):
 		return v.gap(ctx, info.Key)
+	case strings.HasPrefix(info.Key, divergencesFolder):
+		return v.divergence(ctx, info.Key)
 	}
 	parts, err := ParseKey(info.Key)
 	if err != nil {
@@ -228,6 +232,7 @@ func (v *verifier) sortIn(info Info, parts KeyParts, m Metadata, err error) {
 			Text: fmt.Sprintf("says in its footer that it goes from %s to %s", m.First, m.Last)})
 		lk.known = false
 	}
+	of = v.lineage(of)
 	v.owners[of] = append(v.owners[of], lk)
 	v.count(parts, info.Size, m.Rows)
 }
@@ -248,15 +253,26 @@ func (v *verifier) gap(ctx context.Context, key string) error {
 	if err != nil {
 		v.find(Finding{Kind: KindUnreadable, Key: key, Text: err.Error()})
 	} else if !v.foreign(key, of) {
+		of = v.lineage(of)
 		v.owners[of] = append(v.owners[of], gapLink(g))
+		v.report.Gaps = append(v.report.Gaps, g)
 	}
 	return nil
+}
+
+// lineage is the owner of the chain that an object of the given one is in: a
+// cluster's rows and those of its successors are one chain.
+func (v *verifier) lineage(of owner) owner {
+	if id := v.report.Identity; id != nil && of.pipeline == id.Pipeline && id.Knows(of.systemID) {
+		of.systemID = id.SystemID
+	}
+	return of
 }
 
 // foreign reports what is not of the lake's pipeline, if the lake has one.
 func (v *verifier) foreign(key string, of owner) bool {
 	id := v.report.Identity
-	if id == nil || id.Pipeline == of.pipeline && id.SystemID == of.systemID {
+	if id == nil || id.Pipeline == of.pipeline && id.Knows(of.systemID) {
 		return false
 	}
 	v.find(Finding{Kind: KindForeign, Key: key,
@@ -291,7 +307,7 @@ func (v *verifier) chains() {
 		return cmp.Or(cmp.Compare(a.pipeline, b.pipeline), cmp.Compare(a.systemID, b.systemID))
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(v.owners), byName) {
-		check := chainCheck{links: v.owners[of], report: v.find}
+		check := chainCheck{links: v.setAside(v.owners[of]), report: v.find}
 		if id := v.report.Identity; id != nil {
 			head := id.Head()
 			check.head = &head
@@ -301,6 +317,7 @@ func (v *verifier) chains() {
 			check.acked = &ack.Last
 		}
 		check.run()
+		v.report.WithinGaps += check.within
 		c := Chain{Pipeline: of.pipeline, SystemID: of.systemID, InFlight: check.inFlight, Islands: check.islands}
 		for _, l := range check.links {
 			if l.gap {

@@ -240,12 +240,37 @@ func TestQuarantineAndRecordedGapsAreLinks(t *testing.T) {
 	if !r.OK() || r.Chains[0].Gaps != 1 || r.Days[1].Quarantined != 1 || r.Days[1].QuarantinedRows != x.refs[3].Rows {
 		t.Errorf("%+v", r)
 	}
-	if err := x.l.RecordGap(t.Context(), gap); !errors.Is(err, lake.ErrPrecondition) {
+	if len(r.Gaps) != 1 || r.Gaps[0] != gap || r.Missing() != 1 {
+		t.Errorf("%+v", r.Gaps)
+	}
+	if err := x.l.RecordGap(t.Context(), gap); err != nil {
 		t.Errorf("recorded twice: %v", err)
 	}
-	x.put(lake.Key(x.refs[5]), object(t, x.refs[5]))
+	// Rows that were given up come into the lake after all, at either end.
+	for i := 5; i < 7; i++ {
+		x.put(lake.Key(x.refs[i]), object(t, x.refs[i]))
+		if r := x.verify(); !r.OK() || r.WithinGaps != int64(i-4) {
+			t.Errorf("%d objects in a recorded gap: %+v", i-4, r)
+		}
+	}
+	// Two, the second after the first, begin where the gap does.
+	var keys []string
+	for n, follows := uint64(1), x.refs[4].Last; n <= 2; n++ {
+		keys = append(keys, x.add(5, func(r *segment.Ref) {
+			r.First, r.Follows = x.refs[4].Last, follows
+			r.First.Ordinal += n
+			r.Last, follows = r.First, r.First
+		}))
+	}
+	if r := x.verify(); !r.OK() || r.WithinGaps != 4 {
+		t.Errorf("objects that begin with a recorded gap: %+v", r)
+	}
+	for _, key := range keys {
+		x.store.Delete(key)
+	}
+	x.add(6, func(r *segment.Ref) { r.Last = x.refs[7].First })
 	if r := x.verify(); r.Counts[lake.KindOverlap] != 1 {
-		t.Errorf("an object in a recorded gap: %+v", r.Findings)
+		t.Errorf("an object that reaches beyond a recorded gap: %+v", r.Findings)
 	}
 }
 
