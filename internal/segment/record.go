@@ -1,5 +1,7 @@
 package segment
 
+import "slices"
+
 // State is what Temporal knows of a segment.
 type State string
 
@@ -28,4 +30,16 @@ type Record struct {
 	Started bool
 	// Reason says how a Broken run ended, in Temporal's words.
 	Reason string
+	// GivenUp says that a Broken run was terminated for good, with GivenUpReason:
+	// its boundary binds nobody any more.
+	GivenUp bool
+}
+
+// GivenUpReason begins the reason with which a segment is terminated that can
+// never be finished. Records carry it: it never changes.
+const GivenUpReason = "given up by tidemark: "
+
+// Sort puts records in stream order.
+func Sort(records []Record) {
+	slices.SortFunc(records, func(a, b Record) int { return a.Ref.First.Compare(b.Ref.First) })
 }

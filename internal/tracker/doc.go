@@ -8,8 +8,9 @@
 // streamers at one position the second is told that the workflow exists, and
 // reads the boundary that the first recorded.
 //
-// Nothing here reads Temporal's visibility store, which lags behind: records come
-// from DescribeWorkflowExecution and from histories.
+// Records come from DescribeWorkflowExecution and from histories, never from
+// Temporal's visibility store, which lags behind: only Unfinished, which no
+// streamer calls, asks that which segments there are.
 //
 // Every method retries what another try can mend, with backoff, until its
 // context ends, and says once that Temporal is unreachable and once that it is

@@ -54,6 +54,7 @@ func (t *Tracker) Describe(ctx context.Context, pipeline string, first change.Po
 		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
 		rec.State = segment.Broken
 		rec.Reason = t.reason(ctx, id, rec.RunID, info.GetStatus())
+		rec.GivenUp = strings.HasPrefix(rec.Reason, "terminated: "+segment.GivenUpReason)
 	default:
 		// Running, paused, or a state that a later server has come up with: what
 		// is not known to be closed is waited for.

@@ -93,8 +93,15 @@ func New(c client.Client, cfg Config) *Tracker {
 //
 // The state None means that the workflow existed and vanished between two calls:
 // nothing is started, and the caller looks again from the beginning.
+//
+// A record that was given up binds nobody: ref is started in its place, under
+// the same ID.
 func (t *Tracker) Start(ctx context.Context, ref segment.Ref, at segment.Location) (segment.Record, error) {
-	return t.start(ctx, ref, at, false)
+	rec, err := t.start(ctx, ref, at, false)
+	if err == nil && rec.GivenUp {
+		return t.start(ctx, ref, at, true)
+	}
+	return rec, err
 }
 
 // Restart starts a broken segment again under its own ID. The segment is

@@ -80,6 +80,7 @@ func Run(t *testing.T, env Env) {
 		{"of many starts at once one wins", (*suite).race},
 		{"a completed segment stays completed", (*suite).completed},
 		{"a broken segment is not started over before it is adopted", (*suite).broken},
+		{"a segment that was given up binds nobody", (*suite).givenUp},
 		{"an operator's reset is told of", (*suite).reset},
 		{"rows that moved are told to the open run", (*suite).redirect},
 		{"a wait ends with its context", (*suite).ends},
@@ -248,6 +249,63 @@ func (s *suite) broken() {
 		rec, err = s.Await(s.ctx, rec)
 		s.want(rec, err, segment.Completed, ref, false)
 	}
+}
+
+// Of three segments the first has completed, the second is open, and the third
+// was terminated by somebody else.
+func (s *suite) givenUp() {
+	refs := []segment.Ref{Ref(s.pipeline, 0, 4), Ref(s.pipeline, 5, 9), Ref(s.pipeline, 10, 14)}
+	for _, ref := range refs {
+		rec, err := s.Start(s.ctx, ref, here)
+		s.want(rec, err, segment.Running, ref, true)
+	}
+	done, err := s.Describe(s.ctx, s.pipeline, refs[0].First)
+	s.want(done, err, segment.Running, refs[0], false)
+	s.Finish(refs[0].WorkflowID())
+	done, err = s.Await(s.ctx, done)
+	s.want(done, err, segment.Completed, refs[0], false)
+	if err := s.Client.TerminateWorkflow(s.ctx, refs[2].WorkflowID(), "", "an operator had enough"); err != nil {
+		s.Fatal(err)
+	}
+	var open []segment.Record
+	unfinished := func(after int, want ...segment.Ref) {
+		s.Helper()
+		s.eventually(fmt.Sprintf("%d are seen to be unfinished", len(want)), func() bool {
+			if open, err = s.Unfinished(s.ctx, s.pipeline, Ref(s.pipeline, uint64(after), uint64(after)).First); err != nil {
+				s.Fatal(err)
+			}
+			return slices.EqualFunc(open, want, func(rec segment.Record, ref segment.Ref) bool { return rec.Ref.First == ref.First })
+		})
+	}
+	unfinished(5, refs[2])
+	unfinished(0, refs[1], refs[2])
+	for i, rec := range append(open, done) {
+		if _, err := s.GiveUp(s.ctx, rec, "a test"); err != nil {
+			s.Fatal(err)
+		}
+		// The process may have died before it knew.
+		if _, err := s.GiveUp(s.ctx, rec, "a test"); err != nil {
+			s.Errorf("given up again: %v", err)
+		}
+		if i < 2 {
+			rec, err := s.Describe(s.ctx, s.pipeline, rec.Ref.First)
+			s.want(rec, err, segment.Broken, rec.Ref, false)
+			if !rec.GivenUp || !strings.Contains(rec.Reason, "a test") {
+				s.Errorf("record is %+v", rec)
+			}
+		}
+	}
+	unfinished(0)
+	rec, err := s.Start(s.ctx, refs[0], there)
+	s.want(rec, err, segment.Completed, refs[0], false)
+	other := Ref(s.pipeline, 5, 7)
+	rec, err = s.Start(s.ctx, other, there)
+	s.want(rec, err, segment.Running, other, true)
+	rec, err = s.Start(s.ctx, refs[1], there)
+	s.want(rec, err, segment.Running, other, false)
+	s.Finish(other.WorkflowID())
+	rec, err = s.Await(s.ctx, rec)
+	s.want(rec, err, segment.Completed, other, false)
 }
 
 func (s *suite) reset() {

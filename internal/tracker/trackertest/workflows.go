@@ -2,6 +2,7 @@ package trackertest
 
 import (
 	"context"
+	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
@@ -42,6 +43,24 @@ func (f *Frontend) DescribeWorkflowExecution(_ context.Context, req *workflowser
 		return nil, err
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: r.info()}, nil
+}
+
+// ListWorkflowExecutions gives the runs of one pipeline that have not completed,
+// which is all that a tracker asks for.
+func (f *Frontend) ListWorkflowExecutions(_ context.Context, req *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	_, rest, _ := strings.Cut(req.GetQuery(), "TidemarkPipeline = '")
+	pipeline, _, _ := strings.Cut(rest, "'")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	response := &workflowservice.ListWorkflowExecutionsResponse{}
+	for id, runs := range f.workflows {
+		for _, r := range runs {
+			if strings.HasPrefix(id, "tidemark/"+pipeline+"/") && r.status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+				response.Executions = append(response.Executions, r.info())
+			}
+		}
+	}
+	return response, nil
 }
 
 // SignalWorkflowExecution refuses a closed run.
