@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
@@ -14,7 +15,8 @@ import (
 const (
 	doDiffers = "the rows that Postgres replays are not those that were recorded: put publication, row filters and the messages and origin settings back as they were, or, if the database lost these rows in a failover, see \"divergence\" in the operations guide"
 	doForeign = "another pipeline or lake has used this workflow ID: check pipeline name, lake URL and Temporal namespace against those of the first run"
-	doLost    = "rows went to the lake that this database does not have (a failover to a standby that was behind, or a restored copy): see \"divergence\" in the operations guide; nothing is written until it is settled"
+	doLost    = "rows went to the lake that this database does not have (a failover to a standby that was behind, or a restored copy): tidemark resolve --dry-run says what they are, and tidemark resolve records that and lets the pipeline go on; see \"divergence\" in the operations guide; nothing is written until it is settled"
+	doAhead   = "if the slot was advanced or made again by hand, rows between the two are missing from the lake: tidemark resolve records that gap and lets the pipeline go on; see \"gaps\" in the operations guide"
 	doDamaged = "something else than Tidemark has written or damaged it: run tidemark verify; once the object is moved out of the lake, its rows are uploaded again"
 	doOverlap = "two writers have used this lake prefix, or objects were moved in it: run tidemark verify, and give each slot a prefix of its own"
 )
@@ -34,7 +36,7 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 			l.release()
 		}
 	}()
-	if err := l.checkBranch(ctx, rec.Ref); err != nil {
+	if err := l.checkBranch(ctx, rec.Ref, action == AdoptFinished); err != nil {
 		return err
 	}
 	l.count.adopted.Add(1)
@@ -71,7 +73,9 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 
 // absorb takes over a finished segment: its rows are digested as they come and
 // dropped, whatever their size, and the walk passes it only once the digest has
-// been seen to agree.
+// been seen to agree. One that reaches into an abandoned branch of history ends
+// where that begins: nobody can bring its last rows again, so its digest cannot
+// be compared.
 func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 	var id ring.SegmentID
 	var err error
@@ -79,14 +83,18 @@ func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 	if err != nil {
 		return err
 	}
-	l.furthest.note(ref.Last)
+	reaches := l.gone.Cover(ref.Last)
+	if !reaches {
+		l.furthest.note(ref.Last)
+	}
 	h := segment.NewHasher()
+	var last change.Position
 	for {
 		view, reached, beyond, err := l.buf.waitFor(ctx, l.drain, ref.Last, true)
 		if err != nil {
 			return err
 		}
-		if beyond {
+		if beyond && !reaches {
 			return differs(ref, "has no change at the recorded last position")
 		}
 		for chunk := range view.Chunks() {
@@ -97,12 +105,18 @@ func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 		if reached && h.Sum() != ref.Digest {
 			return differs(ref, "has the digest "+h.Sum().String()+" over the same positions")
 		}
-		l.buf.locked(func(r *ring.Ring) { err = r.Extend(id, view) })
-		if err != nil {
-			return err
+		if view.Rows > 0 {
+			last = view.Last
+			l.buf.locked(func(r *ring.Ring) { err = r.Extend(id, view) })
+			if err != nil {
+				return err
+			}
+			l.buf.room.raise()
 		}
-		l.buf.room.raise()
-		if reached {
+		if reached || beyond {
+			if beyond {
+				l.bridge(last, ref.Last)
+			}
 			l.follows = ref.Last
 			l.buf.finish(id)
 			return nil
@@ -116,8 +130,13 @@ func differs(ref segment.Ref, how string) error {
 }
 
 // checkBranch stops if the recorded boundary does not lie on the history that
-// this server has: rows went to the lake that the database has lost.
-func (l *life) checkBranch(ctx context.Context, ref segment.Ref) error {
+// this server has: rows went to the lake that the database has lost. If that is
+// settled, a finished segment keeps them; one that is not finished resolve has
+// given up.
+func (l *life) checkBranch(ctx context.Context, ref segment.Ref, finished bool) error {
+	if finished && l.gone.Cover(ref.Last) {
+		return nil
+	}
 	if tl := l.history().TimelineOf(ref.Last.LSN); tl != ref.Last.Timeline {
 		return stop(doLost, "segment %s to %s was recorded on timeline %d, but on this server LSN %s belongs to timeline %d",
 			ref.First, ref.Last, ref.Last.Timeline, ref.Last.LSN, tl)
@@ -185,7 +204,7 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 		return false, stop(doOverlap, "the lake's object %s is of pipeline %s, system %s, and follows %s; here the segment would follow %s",
 			e.Key, m.Pipeline, m.SystemID, m.Follows, own.Follows)
 	}
-	if err := l.checkBranch(ctx, ref); err != nil {
+	if err := l.checkBranch(ctx, ref, true); err != nil {
 		return false, err
 	}
 	l.count.adopted.Add(1)

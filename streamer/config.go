@@ -98,7 +98,8 @@ type Deps struct {
 // Safe for concurrent use.
 type Tracker interface {
 	// Start has the segment's workflow started, unless one is recorded under
-	// its ID: then that one's Record is returned, with Started false.
+	// its ID: then that one's Record is returned, with Started false. A record
+	// that was given up for good is none.
 	Start(ctx context.Context, ref segment.Ref, at segment.Location) (segment.Record, error)
 	// Restart starts a Broken segment again under the same ID. If a run is open
 	// or has completed by then, that one's Record is returned instead.
@@ -122,6 +123,7 @@ type Lake interface {
 	ReadAck(ctx context.Context) (lake.AckRecord, string, error)
 	WriteAck(ctx context.Context, rec lake.AckRecord, etag string) (string, error)
 	Day(ctx context.Context, day change.Day) (*lake.DayIndex, error)
+	Divergences(ctx context.Context) (lake.Divergences, error)
 	ReadMetadata(ctx context.Context, key string) (lake.Metadata, error)
 	ReadPause(ctx context.Context) (*lake.Pause, error)
 }

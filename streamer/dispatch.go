@@ -114,7 +114,7 @@ func (l *life) refOf(v ring.View) segment.Ref {
 	}
 	ref := segment.Ref{
 		Pipeline: l.cfg.Pipeline,
-		SystemID: l.identity.SystemID,
+		SystemID: l.systemID,
 		Lake:     l.lake.URL(),
 		First:    v.First,
 		Last:     v.Last,

@@ -28,6 +28,9 @@ type fakeTemporal struct {
 	released chan struct{} // closed and replaced when held changes
 	starts   int
 	uploads  sync.WaitGroup
+	// store, if set, puts the object of a segment into the lake before the
+	// segment completes.
+	store func(segment.Ref) error
 }
 
 type entry struct {
@@ -70,7 +73,7 @@ func (f *fakeTemporal) Start(_ context.Context, ref segment.Ref, at segment.Loca
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.starts++
-	if e, ok := f.entries[ref.WorkflowID()]; ok {
+	if e, ok := f.entries[ref.WorkflowID()]; ok && !e.rec.GivenUp {
 		rec := e.rec
 		rec.Started = false
 		return rec, nil
@@ -151,6 +154,30 @@ func (f *fakeTemporal) rewrite(ref segment.Ref, change func(*segment.Ref)) {
 	change(&f.entries[ref.WorkflowID()].rec.Ref)
 }
 
+// Unfinished and GiveUp are what package settle asks of Temporal.
+func (f *fakeTemporal) Unfinished(_ context.Context, pipeline string, after change.Position) ([]segment.Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var records []segment.Record
+	for _, e := range f.entries {
+		if e.rec.Ref.Pipeline == pipeline && after.Less(e.rec.Ref.First) && e.rec.State != segment.Completed && !e.rec.GivenUp {
+			records = append(records, e.rec)
+		}
+	}
+	segment.Sort(records)
+	return records, nil
+}
+
+func (f *fakeTemporal) GiveUp(_ context.Context, rec segment.Record, why string) (bool, error) {
+	f.terminate(rec.Ref)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.entries[rec.Ref.WorkflowID()]
+	e.rec.GivenUp = e.rec.State == segment.Broken
+	e.rec.Reason = why
+	return false, nil
+}
+
 // close ends every upload and waits for it.
 func (f *fakeTemporal) close() {
 	f.mu.Lock()
@@ -179,6 +206,9 @@ func (f *fakeTemporal) upload(ctx context.Context, e *entry) {
 		f.mu.Unlock()
 		if !held && source != nil {
 			rows, err := fetch(ctx, source, e.rec.Ref)
+			if err == nil && f.store != nil {
+				err = f.store(e.rec.Ref)
+			}
 			if err == nil {
 				f.mu.Lock()
 				f.end(e, segment.Completed, rows)

@@ -58,7 +58,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		case <-timer.C:
 		case done := <-k.finals:
 			var err error
-			if ack := k.l.buf.ack(); ack.LSN > k.rec.Ack {
+			if ack := k.l.ack(); ack.LSN > k.rec.Ack {
 				err = k.record(ctx, ack)
 			}
 			done <- err
@@ -92,7 +92,7 @@ type keepStep struct {
 
 // step records the ring's ack if that is due, and says when to look again.
 func (k *keeper) step(ctx context.Context, urgent bool) keepStep {
-	ack := k.l.buf.ack()
+	ack := k.l.ack()
 	if ack.LSN <= k.rec.Ack {
 		return keepStep{again: time.Hour}
 	}
@@ -174,14 +174,4 @@ func (k *keeper) recorded() lake.AckRecord {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rec
-}
-
-// firstRecord is the record of a lake in which nothing is acked yet.
-func firstRecord(id lake.Identity) lake.AckRecord {
-	return lake.AckRecord{
-		Last:     id.Head(),
-		LastTime: id.CreatedAt,
-		Ack:      id.StartLSN,
-		Timeline: id.Timeline,
-	}
 }

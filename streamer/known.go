@@ -35,6 +35,9 @@ func (f *furthest) get() change.Position {
 // lacks says why the server of c cannot have the row at p any more; empty if it
 // can.
 func (c *connection) lacks(p change.Position) string {
+	if c.gone.Cover(p) {
+		return "" // it does, and that is settled
+	}
 	if tl := c.history.TimelineOf(p.LSN); tl != p.Timeline {
 		return fmt.Sprintf("on this server LSN %s belongs to timeline %d", p.LSN, tl)
 	}

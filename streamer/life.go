@@ -19,12 +19,14 @@ import (
 // life is everything that holds from one reading of the lake's record to the
 // end of its validity; see the package comment.
 type life struct {
-	cfg      Config
-	at       segment.Location
-	tracker  Tracker
-	lake     Lake
-	log      *slog.Logger
-	identity lake.Identity
+	cfg     Config
+	at      segment.Location
+	tracker Tracker
+	lake    Lake
+	log     *slog.Logger
+	lineage
+	// systemID is the present server's.
+	systemID string
 	timeline change.Timeline
 	admin    *replication.Admin
 
@@ -50,7 +52,7 @@ type life struct {
 	pauses   *pauses
 
 	// dial makes a new connection, trying until it streams.
-	dial func(context.Context, lake.Identity, func(string)) (*connection, error)
+	dial func(context.Context, lineage, func(string)) (*connection, error)
 	days days
 
 	mu   sync.Mutex
@@ -60,6 +62,7 @@ type life struct {
 	flushedAt change.LSN
 	ackSent   change.LSN
 	trouble   string // why there is no connection
+	bridges   bridges
 }
 
 // live runs one life.
@@ -117,7 +120,7 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
 		observer: s.deps.Observer,
 		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift, pauses: &s.pauses,
-		identity: first.identity, timeline: first.system.Timeline,
+		lineage: first.lineage, systemID: first.system.SystemID, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),
 	}
@@ -132,7 +135,7 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 		return nil, err
 	}
 	l.log.Info("streaming begins", "slot", s.cfg.Replication.Slot, "confirmed_flush", first.slot.ConfirmedFlush, "recorded_ack", rec.Ack, "follows", rec.Last, "timeline", l.timeline)
-	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: rec.Last, Time: change.TimeOf(rec.LastTime), Ack: rec.Ack})
+	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: l.begin(rec.Last), Time: change.TimeOf(rec.LastTime), Ack: rec.Ack})
 	l.keeper = &keeper{l: l, rec: rec, etag: etag, asked: newSignal(), finals: make(chan chan error)}
 	l.follows = rec.Last
 	// The process before may have ended between the record and the report.
@@ -149,7 +152,7 @@ func (s *Streamer) readRecord(ctx context.Context, id lake.Identity) (rec lake.A
 	err = patiently(ctx, s.deps.Logger, "the lake's record of the ack cannot be read; streaming waits for it", func() (again bool, err error) {
 		rec, etag, err = s.deps.Lake.ReadAck(ctx)
 		if errors.Is(err, lake.ErrNotFound) {
-			rec, etag, err = firstRecord(id), "", nil
+			rec, etag, err = id.FirstAck(), "", nil
 		}
 		return true, err
 	})

@@ -115,7 +115,7 @@ func TestAnAckOfAnUnknownTimelineIsAStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := firstRecord(id)
+	rec := id.FirstAck()
 	rec.Timeline++
 	_, err = checkRecord(rec, &connection{
 		system:  replication.System{Timeline: id.Timeline},

@@ -18,44 +18,57 @@ const watchEvery = 5 * time.Second
 // connection is a replication connection that streams, with what was true of
 // the server when it began to.
 type connection struct {
-	session  *replication.Session
-	identity lake.Identity
-	system   replication.System
-	history  replication.History
-	slot     replication.SlotInfo
+	session *replication.Session
+	lineage
+	// system and history have the server's timelines as positions have them:
+	// with the offset of the lake's identity.
+	system  replication.System
+	history replication.History
+	slot    replication.SlotInfo
 	// flushed is pg_current_wal_flush_lsn(), read after streaming had begun:
 	// whatever an earlier owner of the slot can have seen lies below it.
 	flushed change.LSN
 }
 
+// lineage is what the lake says of the servers that its rows come from.
+type lineage struct {
+	identity lake.Identity
+	// gone are the branches of history that were abandoned and settled.
+	gone lake.Divergences
+}
+
 // connectFirst connects for a new life, waiting for the server and for the slot
 // as long as it takes: a standby streamer waits here.
 func (s *Streamer) connectFirst(ctx context.Context) (*connection, error) {
-	id, err := s.readIdentity(ctx)
+	of, err := s.readLineage(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.connect(ctx, id, func(note string) { s.setLife(nil, note) })
+	return s.connect(ctx, of, func(note string) { s.setLife(nil, note) })
 }
 
-// readIdentity reads pipeline.json, waiting while the lake cannot be reached.
-func (s *Streamer) readIdentity(ctx context.Context) (id lake.Identity, err error) {
+// readLineage reads pipeline.json and the recorded divergences, waiting while
+// the lake cannot be reached.
+func (s *Streamer) readLineage(ctx context.Context) (of lineage, err error) {
 	err = patiently(ctx, s.deps.Logger, "the lake's identity cannot be read; streaming waits for it", func() (again bool, err error) {
-		id, err = s.deps.Lake.ReadIdentity(ctx)
+		of.identity, err = s.deps.Lake.ReadIdentity(ctx)
 		if errors.Is(err, lake.ErrNotFound) {
 			return false, stop("run tidemark setup", "the lake %s has no identity: it was not set up", s.deps.Lake.URL())
 		}
+		if err == nil {
+			of.gone, err = s.deps.Lake.Divergences(ctx)
+		}
 		return true, err
 	})
-	return id, err
+	return of, err
 }
 
 // connect tries until it streams, ctx ends, or an error says that trying again
 // cannot help. note is told what is being waited for.
-func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(string)) (*connection, error) {
+func (s *Streamer) connect(ctx context.Context, of lineage, note func(string)) (*connection, error) {
 	standing := false
 	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
-		conn, err := s.tryConnect(ctx, id)
+		conn, err := s.tryConnect(ctx, of)
 		if err == nil {
 			return conn, nil
 		}
@@ -84,7 +97,7 @@ func (s *Streamer) connect(ctx context.Context, id lake.Identity, note func(stri
 
 // tryConnect makes one attempt: it opens a session, makes sure that the server
 // is the one that the lake belongs to, and starts streaming.
-func (s *Streamer) tryConnect(ctx context.Context, id lake.Identity) (_ *connection, err error) {
+func (s *Streamer) tryConnect(ctx context.Context, of lineage) (_ *connection, err error) {
 	cfg := s.cfg.Replication
 	session, err := replication.Open(ctx, cfg, s.deps.Logger)
 	if err != nil {
@@ -95,13 +108,16 @@ func (s *Streamer) tryConnect(ctx context.Context, id lake.Identity) (_ *connect
 			err = errors.Join(err, session.Close(ctx))
 		}
 	}()
-	c := &connection{session: session, identity: id, system: session.System()}
-	if err := id.Check(s.cfg.Pipeline, c.system.SystemID); err != nil {
+	c := &connection{session: session, lineage: of, system: session.System()}
+	if err := of.identity.Check(s.cfg.Pipeline, c.system.SystemID); err != nil {
 		return nil, stop("see \"identity\" in the operations guide", "lake %s: %s", s.deps.Lake.URL(), err)
 	}
 	if c.history, err = session.History(ctx); err != nil {
 		return nil, err
 	}
+	_, offset := of.identity.Present()
+	c.system.Timeline += offset
+	c.history = c.history.Shift(offset)
 	if err := session.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -127,15 +143,11 @@ func passing(err error) bool {
 // checkRecord compares the lake's record with the server, and returns the
 // record as it holds on this server's timeline.
 func checkRecord(rec lake.AckRecord, c *connection) (lake.AckRecord, error) {
-	switch {
-	case c.slot.ConfirmedFlush > rec.Ack:
-		return rec, stop("if the slot was advanced or made again by hand, rows between the two are missing from the lake: see \"gaps\" in the operations guide",
-			"slot %s stands at %s, ahead of what the lake has on record (%s)", c.slot.Name, c.slot.ConfirmedFlush, rec.Ack)
-	case c.history.TimelineOf(rec.Last.LSN) != rec.Last.Timeline:
+	if tl := c.history.TimelineOf(rec.Last.LSN); tl != rec.Last.Timeline && !c.gone.Cover(rec.Last) {
 		return rec, stop(doLost, "the lake's last row stands at %s, but on this server LSN %s belongs to timeline %d",
-			rec.Last, rec.Last.LSN, c.history.TimelineOf(rec.Last.LSN))
+			rec.Last, rec.Last.LSN, tl)
 	}
-	end, ended := endOf(c.history, rec.Timeline)
+	end, ended := c.history.EndOf(rec.Timeline)
 	switch {
 	case !ended && rec.Timeline != c.system.Timeline:
 		// Where it branched off is not known here, and the ack may lie above rows
@@ -148,21 +160,14 @@ func checkRecord(rec lake.AckRecord, c *connection) (lake.AckRecord, error) {
 		// switchpoint.
 		rec.Ack, rec.Timeline = end, c.system.Timeline
 	}
+	if c.slot.ConfirmedFlush > rec.Ack {
+		return rec, stop(doAhead, "slot %s stands at %s, ahead of what the lake has on record (%s)", c.slot.Name, c.slot.ConfirmedFlush, rec.Ack)
+	}
 	if c.flushed < rec.Ack {
 		return rec, stop(doLost, "the lake has on record that everything up to %s is safe, but this server's WAL ends at %s: it was restored from an older copy",
 			rec.Ack, c.flushed)
 	}
 	return rec, nil
-}
-
-// endOf is the switchpoint at which tl ended, if it is not the current timeline.
-func endOf(h replication.History, tl change.Timeline) (change.LSN, bool) {
-	for _, a := range h.Ancestors {
-		if a.Timeline == tl {
-			return a.End, true
-		}
-	}
-	return 0, false
 }
 
 // stream keeps a connection up and the ring filled until ctx ends. Between two
@@ -197,7 +202,7 @@ func (l *life) stream(ctx context.Context) error {
 }
 
 func (l *life) reconnect(ctx context.Context) (*connection, error) {
-	conn, err := l.dial(ctx, l.identity, l.setTrouble)
+	conn, err := l.dial(ctx, l.lineage, l.setTrouble)
 	if err != nil {
 		return nil, err
 	}

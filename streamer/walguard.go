@@ -49,8 +49,8 @@ const (
 	// there has to be.
 	rateWindow  = 10 * time.Minute
 	leastWindow = time.Minute
-	// settle is how long a lower level has to last until it is believed.
-	settle = 5 * time.Minute
+	// settleFor is how long a lower level has to last until it is believed.
+	settleFor = 5 * time.Minute
 	// remindWarn and remindAlarm are how long a level stands until it is logged
 	// again.
 	remindWarn  = time.Hour
@@ -161,7 +161,7 @@ func (g *walGuard) settleOn(found WALLevel, now time.Time) (say bool) {
 	switch up := found.Number() - g.level.Number(); {
 	case up < 0 && g.lower.IsZero():
 		g.lower = now
-	case up < 0 && now.Sub(g.lower) < settle:
+	case up < 0 && now.Sub(g.lower) < settleFor:
 	case up != 0:
 		g.level, g.since, g.lower, g.said = found, now, time.Time{}, now
 		return true

@@ -32,6 +32,8 @@ type Problem struct {
 	Do   string `json:"do"`
 	// Setup says that tidemark setup does it.
 	Setup bool `json:"setup,omitempty"`
+	// Settle says that tidemark setup --recreate-slot does it.
+	Settle bool `json:"settle,omitempty"`
 	// Harm says that it is the application that suffers: its own statements
 	// fail for as long as the publication is there.
 	Harm bool `json:"harm,omitempty"`
@@ -109,11 +111,11 @@ func checkSlot(f Facts) []Problem {
 		if why == "" {
 			why = "max_slot_wal_keep_size was exceeded"
 		}
-		return []Problem{{What: fmt.Sprintf("the replication slot %q was invalidated (%s): rows committed since %s cannot be read from it", s.Name, why, s.ConfirmedFlush),
-			Do: fmt.Sprintf("SELECT pg_drop_replication_slot('%s'), give the pipeline a new lake.url prefix, run tidemark setup, and copy the missing rows another way", s.Name)}}
+		return []Problem{{Settle: true, What: fmt.Sprintf("the replication slot %q was invalidated (%s): rows committed since %s cannot be read from it", s.Name, why, s.ConfirmedFlush),
+			Do: "tidemark setup --recreate-slot makes a new one and records what is missing as a gap; copy the missing rows another way, and raise max_slot_wal_keep_size"}}
 	case s.Temporary && s.Synced:
-		return []Problem{{What: fmt.Sprintf("the replication slot %q is a copy of another server's that was not yet completely synchronized", s.Name),
-			Do: "let the synchronization finish before promoting a standby; this slot cannot be continued, make a new one"}}
+		return []Problem{{Settle: true, What: fmt.Sprintf("the replication slot %q is a copy of another server's that was not yet completely synchronized", s.Name),
+			Do: "let the synchronization finish before promoting a standby; this slot cannot be continued: tidemark setup --recreate-slot makes a new one and records what is missing as a gap"}}
 	case s.Temporary:
 		return []Problem{{What: fmt.Sprintf("the replication slot %q is temporary and vanishes with the connection that made it", s.Name),
 			Do: "configure another slot name"}}

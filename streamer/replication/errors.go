@@ -120,7 +120,7 @@ func saysInvalidated(pg *pgconn.PgError) bool {
 
 func slotMissing(slot string, cause error) error {
 	return &Error{Kind: ErrSlotMissing, Cause: cause, Text: fmt.Sprintf(
-		"replication slot %q does not exist: if this pipeline is new, run tidemark setup; if it is not, the slot was dropped or the server was replaced by one that does not have it, and rows committed since the last ack are not in the lake", slot)}
+		"replication slot %q does not exist: if this pipeline is new, run tidemark setup; if it is not, the slot was dropped or the server was replaced by one that does not have it, and rows committed since the last ack are not in the lake: tidemark setup --recreate-slot makes a new one and records the gap", slot)}
 }
 
 // slotInvalidated takes the server's word for why (invalidation_reason of
@@ -138,12 +138,12 @@ func slotInvalidated(slot, reason string, cause error) error {
 	default:
 		text += " (" + reason + ")"
 	}
-	return &Error{Kind: ErrSlotInvalidated, Cause: cause, Text: text + ", so rows committed since the last ack cannot be read any more; " + do + ", and make a new slot as under \"gaps\" in the operations guide"}
+	return &Error{Kind: ErrSlotInvalidated, Cause: cause, Text: text + ", so rows committed since the last ack cannot be read any more; " + do + ", and run tidemark setup --recreate-slot, which makes a new one and records the gap"}
 }
 
 func publicationMissing(names []string, cause error) error {
 	return &Error{Kind: ErrPublicationMissing, Cause: cause, Text: fmt.Sprintf(
-		"a publication of this pipeline (%s) did not exist at the WAL position that is being read: it was made after the slot, or dropped and made again. Making it now does not help, since Postgres reads the catalog as it was at that position: drop the slot and run tidemark setup for a new one, and copy the rows in between another way",
+		"a publication of this pipeline (%s) did not exist at the WAL position that is being read: it was made after the slot, or dropped and made again. Making it now does not help, since Postgres reads the catalog as it was at that position: drop the slot (SELECT pg_drop_replication_slot) and run tidemark setup --recreate-slot, which makes what is missing and records the gap; copy the rows in between another way",
 		strings.Join(names, ", "))}
 }
 

@@ -43,6 +43,41 @@ func (h History) TimelineOf(lsn change.LSN) change.Timeline {
 	return h.Current
 }
 
+// EndOf is the switchpoint at which an ancestor ended.
+func (h History) EndOf(tl change.Timeline) (end change.LSN, ended bool) {
+	for _, a := range h.Ancestors {
+		if a.Timeline == tl {
+			return a.End, true
+		}
+	}
+	return 0, false
+}
+
+// Left says where this history has left the branch that a position of another
+// one is on: the ancestor from which both come, and the timeline that went on
+// here. ok is false if this history knows of no such switchpoint.
+func (h History) Left(p change.Position) (a Ancestor, next change.Timeline, ok bool) {
+	for i, a := range slices.Backward(h.Ancestors) {
+		next := h.Current
+		if i+1 < len(h.Ancestors) {
+			next = h.Ancestors[i+1].Timeline
+		}
+		if a.Timeline <= p.Timeline {
+			return a, next, p.Timeline < next && (p.Timeline > a.Timeline || p.LSN >= a.End)
+		}
+	}
+	return Ancestor{}, 0, false
+}
+
+// Shift is the history with offset added to every timeline.
+func (h History) Shift(offset change.Timeline) History {
+	out := History{Current: h.Current + offset}
+	for _, a := range h.Ancestors {
+		out.Ancestors = append(out.Ancestors, Ancestor{Timeline: a.Timeline + offset, End: a.End})
+	}
+	return out
+}
+
 // ParseHistory reads a timeline history file (readTimeLineHistory in
 // src/backend/access/transam/timeline.c): per line an ancestor's timeline ID,
 // its switchpoint and a reason, separated by tabs or spaces; lines that are

@@ -44,6 +44,41 @@ func TestHistoryKnowsTheTimelineOfAnLSN(t *testing.T) {
 	}
 }
 
+func TestHistoryKnowsWhereItHasLeftAnotherBranch(t *testing.T) {
+	h := History{Current: 5, Ancestors: []Ancestor{{1, 0x100}, {4, 0x300}}} // 2 and 3 are of others
+	at := func(tl change.Timeline, lsn change.LSN) change.Position {
+		return change.Position{Timeline: tl, LSN: lsn}
+	}
+	for p, want := range map[change.Position]struct {
+		from Ancestor
+		next change.Timeline
+	}{
+		at(1, 0x100): {h.Ancestors[0], 4},
+		at(1, 0x999): {h.Ancestors[0], 4},
+		at(2, 0x80):  {h.Ancestors[0], 4}, // it left 1 before we did
+		at(3, 0x200): {h.Ancestors[0], 4},
+		at(4, 0x300): {h.Ancestors[1], 5},
+	} {
+		if from, next, ok := h.Left(p); !ok || from != want.from || next != want.next {
+			t.Errorf("%s: left at %+v for %d, %t; want %+v", p, from, next, ok, want)
+		}
+	}
+	for _, p := range []change.Position{at(1, 0xff), at(5, 0x999), at(6, 0x10)} {
+		if from, _, ok := h.Left(p); ok {
+			t.Errorf("%s: left at %+v", p, from)
+		}
+	}
+	if end, ended := h.EndOf(4); !ended || end != 0x300 {
+		t.Errorf("timeline 4 ended at %s, %t", end, ended)
+	}
+	if _, ended := h.EndOf(5); ended {
+		t.Error("the present timeline has ended")
+	}
+	if got, want := h.Shift(7), (History{Current: 12, Ancestors: []Ancestor{{8, 0x100}, {11, 0x300}}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("shifted it is %+v, want %+v", got, want)
+	}
+}
+
 func TestHistoryRefusesWhatIsNoHistory(t *testing.T) {
 	for text, want := range map[string]string{
 		"1\n":                    "switchpoint",
