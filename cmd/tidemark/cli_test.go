@@ -85,6 +85,25 @@ func TestWrongUsageIsRefusedWithStatusTwo(t *testing.T) {
 	}
 }
 
+func TestFlagsThatDoNotGoTogetherAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an end of no upgrade":    {[]string{"resolve", "--old-end=0/1"}, "--old-end goes with --upgraded only"},
+		"an end that is none":     {[]string{"resolve", "--upgraded", "--old-end=1234"}, "pg_controldata"},
+		"setup that does not ask": {[]string{"setup", "--yes"}, "--yes goes with --recreate-slot only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, nil, tc.args...)
+			if got.status != statusRefused || got.out != "" {
+				t.Errorf("status %d, stdout %q", got.status, got.out)
+			}
+			has(t, "stderr", got.err, "tidemark: ", tc.want)
+		})
+	}
+}
+
 func TestConfigPrintsValuesAndOrigins(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -27,9 +27,9 @@ type finding struct {
 	// where What says all there is.
 	Fix string `json:"fix,omitempty"`
 
-	// setup: tidemark setup does it. harm: the application's own statements
+	// setup: tidemark setup does it. settle: setup --recreate-slot does. harm: the application's own statements
 	// fail. What level these have depends on who looks, see judge.
-	setup, harm bool
+	setup, settle, harm bool
 }
 
 // What findings are about.
@@ -60,6 +60,7 @@ const (
 	forCheck purpose = iota
 	forSetup
 	forRun
+	forSettling
 )
 
 // judge gives the findings as they are for a purpose. What setup makes is
@@ -69,7 +70,7 @@ func judge(findings []finding, why purpose, c *config.Config) []finding {
 	judged := []finding{}
 	for _, f := range findings {
 		switch {
-		case f.setup && why == forSetup:
+		case f.setup && (why == forSetup || why == forSettling), f.settle && why == forSettling:
 			continue
 		case f.setup && why == forCheck:
 			f.Level = levelWarning
@@ -118,7 +119,7 @@ func count(findings []finding, of level) int {
 }
 
 func postgresFinding(l level, p replication.Problem) finding {
-	return finding{Level: l, About: aboutPostgres, What: p.What, Fix: p.Do, harm: p.Harm}
+	return finding{Level: l, About: aboutPostgres, What: p.What, Fix: p.Do, settle: p.Settle, harm: p.Harm}
 }
 
 func temporalFindings(problems []tracker.Problem) []finding {

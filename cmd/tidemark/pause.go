@@ -99,7 +99,8 @@ func checkOwner(ctx context.Context, l *lake.Lake, pipeline string) error {
 	case err != nil:
 		return err
 	}
-	if err := id.Check(pipeline, id.SystemID); err != nil {
+	system, _ := id.Present()
+	if err := id.Check(pipeline, system); err != nil {
 		return refused(fmt.Errorf("%s: %w", l.URL(), err))
 	}
 	return nil

@@ -45,6 +45,13 @@ func TestPausingAndResumingAreIdempotent(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "_tidemark", "paused.json")); err != nil {
 		t.Error(err)
 	}
+	// A pipeline that has gone on with another cluster is still the same.
+	if _, err := l.RecordSuccession(t.Context(), lake.Succession{SystemID: "72", TimelineOffset: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, environ, "resume"); got.status != statusDone {
+		t.Errorf("resume after a succession: %+v", got)
+	}
 }
 
 func TestAPauseOfAnotherPipelineIsRefused(t *testing.T) {

@@ -17,6 +17,7 @@ type surroundings struct {
 	situation
 	admin    *replication.Admin
 	system   replication.System
+	history  replication.History
 	lake     *lake.Lake
 	findings []finding
 }
@@ -51,11 +52,13 @@ func lookAround(ctx context.Context, c *config.Config, why purpose, postgres boo
 	switch id := s.identity; {
 	case count(more, levelError) > 0:
 	case id == nil:
-		if inPostgres && why != forRun {
+		if inPostgres && why != forRun && why != forSettling {
 			list = append(list, s.situation.findings()...)
 		}
-		list = append(list, finding{About: aboutPipeline, setup: true,
+		list = append(list, finding{Level: levelError, About: aboutPipeline, setup: why != forSettling,
 			What: fmt.Sprintf("the lake %s was not set up", s.lake.URL()), Fix: "run tidemark setup once, with the same settings"})
+	case why == forSettling:
+		list = append(list, s.situation.names()...)
 	case inPostgres:
 		wrong := s.situation.findings()
 		if len(wrong) == 0 {
@@ -104,6 +107,9 @@ func (s *surroundings) lookAtPostgres(ctx context.Context, c *config.Config, log
 	session, err := replication.Open(ctx, cfg, logger)
 	if err != nil {
 		return append(list, wrong("", "a replication connection cannot be opened (a pooler may refuse it, or pg_hba.conf): %v", err))
+	}
+	if s.history, err = session.History(ctx); err != nil {
+		list = append(list, wrong("", "%v", err))
 	}
 	if err := session.Close(ctx); err != nil {
 		logger.Debug("close the replication connection", "error", err)

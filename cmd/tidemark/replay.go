@@ -149,11 +149,15 @@ func (r *replay) look(ctx context.Context) error {
 			r.report.Missing = append(r.report.Missing, missingRange{After: f.After, Through: f.Through})
 		}
 	}
-	gaps, err := r.lake.RecordedGaps(ctx, r.within.Meets)
+	gaps, err := r.lake.Gaps(ctx)
 	if err != nil {
 		return err
 	}
-	r.report.Gaps = append(r.report.Gaps, gaps...)
+	for _, g := range gaps {
+		if !g.Empty && r.within.Meets(g.Follows, g.Last) {
+			r.report.Gaps = append(r.report.Gaps, g)
+		}
+	}
 	if unreadable != nil {
 		r.report.Unreadable = unreadable.Error()
 	}

@@ -130,7 +130,7 @@ Exit status: 0 done; 1 failed while running, or verify found something;
 	}
 	for _, verb := range []func(system) *cobra.Command{
 		newCheck, newSetup, newRun, newStreamer, newWorker, newStatus, newHealth, newPause, newResume,
-		newSegments, newReplay, newVerify, newTeardown, newConfig, newVersion,
+		newSegments, newReplay, newVerify, newResolve, newTeardown, newConfig, newVersion,
 	} {
 		root.AddCommand(verb(sys))
 	}

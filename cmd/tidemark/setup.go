@@ -21,26 +21,38 @@ import (
 )
 
 func newSetup(sys system) *cobra.Command {
-	var dryRun bool
+	again := &settling{sys: sys, verb: "setup --recreate-slot"}
 	cmd := verb("setup", "Make publication, slot, search attributes and the lake's identity",
 		`Make what a pipeline needs: the publication and the replication slot in Postgres,
 the search attributes in Temporal, and the lake's identity, which ties the three
 together. Everything is checked before anything is changed; what is wrong is
-listed, and the exit status is 2. Running setup again changes nothing.`,
+listed, and the exit status is 2. Running setup again changes nothing.
+
+With --recreate-slot it makes the slot of a pipeline anew that was dropped,
+invalidated or lost with its server, or, if it was advanced or made again by
+hand, keeps it; and it records in the lake, as gaps, what no object has. It asks
+first. A slot that is in order is refused.`,
 		func(cmd *cobra.Command) error {
+			if again.recreate {
+				return again.execute(cmd)
+			}
+			if again.yes {
+				return refuse("--yes goes with --recreate-slot only: setup itself does not ask")
+			}
 			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
 			if err != nil {
 				return err
 			}
 			logger := newLogger(c, sys)
-			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: dryRun, logger: logger}
+			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: again.dryRun, logger: logger}
 			defer s.close()
 			if err := s.prepare(cmd.Context(), sys.environ); err != nil {
 				return err
 			}
 			return s.run(cmd.Context())
 		})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be made, and make nothing")
+	again.flags(cmd)
+	cmd.Flags().BoolVar(&again.recreate, "recreate-slot", false, "make a lost slot anew, and record what is missing as a gap")
 	return withSettings(cmd, "pipeline", "postgres", "lake-url", "lake-endpoint", "temporal")
 }
 

@@ -290,8 +290,8 @@ func TestTeardownAsksFirst(t *testing.T) {
 	}{
 		"nobody there": {false, "", "give --yes"},
 		"the name":     {true, "shop\n", ""},
-		"something":    {true, "yes\n", "nothing was dropped"},
-		"end of input": {true, "", "nothing was dropped"},
+		"something":    {true, "yes\n", "nothing was done"},
+		"end of input": {true, "", "nothing was done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -43,21 +43,29 @@ func (s situation) findings() []finding {
 		add("", "%s: %v", s.lakeURL, err)
 		return list
 	}
-	if id.Slot != "" && id.Slot != s.slot {
-		add(fmt.Sprintf("set postgres.slot to %q", id.Slot),
-			"this pipeline was set up with the replication slot %q, and postgres.slot is %q, which has rows missing or twice", id.Slot, s.slot)
+	if list = s.names(); len(list) > 0 {
 		return list
 	}
 	if s.facts.Slot == nil {
-		add("give the pipeline a new lake.url prefix and run setup again; the old prefix stays as it is, complete up to its last ack",
-			"the replication slot %q of this pipeline is gone: rows committed since the last ack are in no object, and a new slot would hide that gap", s.slot)
+		add("tidemark setup --recreate-slot makes a new one and records the gap (after pg_upgrade: tidemark resolve --upgraded)",
+			"the replication slot %q of this pipeline is gone: rows committed since the last ack are in no object, and a new slot alone would hide that gap", s.slot)
 		return list
 	}
 	if p := s.publicationInfo(); p != nil && !p.Exists {
-		add("stop the pipeline, run tidemark teardown, give it a new lake.url prefix and run setup again",
+		add("stop the pipeline and run tidemark setup --recreate-slot, which makes both anew and records the gap",
 			"the publication %q of this pipeline is gone, and making it again does not help, since Postgres reads its catalog as it was at each position of the WAL", s.publication)
 	}
 	return list
+}
+
+// names says whether the lake was set up with another slot.
+func (s situation) names() []finding {
+	id := s.identity
+	if id.Slot == "" || id.Slot == s.slot {
+		return nil
+	}
+	return []finding{{Level: levelError, About: aboutPipeline, Fix: fmt.Sprintf("set postgres.slot to %q", id.Slot),
+		What: fmt.Sprintf("this pipeline was set up with the replication slot %q, and postgres.slot is %q, which has rows missing or twice", id.Slot, s.slot)}}
 }
 
 func (s situation) publicationInfo() *replication.PublicationInfo {

@@ -75,6 +75,9 @@ type statusReport struct {
 	// Paused says by whom, since when and why the pipeline is paused; nil if it
 	// is not.
 	Paused *lake.Pause `json:"paused"`
+	// Gaps and Divergences are those that are recorded in the lake.
+	Gaps        []lake.Gap       `json:"gaps"`
+	Divergences lake.Divergences `json:"divergences"`
 	// Process is the page of the streamer's process; Unreachable says why there
 	// is none.
 	Process     *pageStatus `json:"process"`
@@ -90,7 +93,8 @@ type statusReport struct {
 // readStatus asks everyone. The error joins those that nothing could be had
 // from; the report has the rest.
 func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *lake.Lake) (statusReport, error) {
-	r := statusReport{Pipeline: c.Pipeline, Lake: l.URL(), Problems: []replication.Problem{}, Notes: []replication.Problem{}}
+	r := statusReport{Pipeline: c.Pipeline, Lake: l.URL(), Problems: []replication.Problem{}, Notes: []replication.Problem{},
+		Gaps: []lake.Gap{}, Divergences: lake.Divergences{}}
 	var errs []error
 	if facts, err := admin.Inspect(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("ask Postgres: %w", err))
@@ -113,6 +117,16 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 		r.Paused = paused
 	} else {
 		errs = append(errs, err)
+	}
+	if gaps, err := l.Gaps(ctx); err != nil {
+		errs = append(errs, err)
+	} else {
+		r.Gaps = append(r.Gaps, gaps...)
+	}
+	if ds, err := l.Divergences(ctx); err != nil {
+		errs = append(errs, err)
+	} else {
+		r.Divergences = append(r.Divergences, ds...)
 	}
 	var page pageStatus
 	if err := getPage(ctx, c, "/status", &page); err != nil {

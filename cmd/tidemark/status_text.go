@@ -36,6 +36,9 @@ func (r statusReport) writeText(w io.Writer) {
 	line("lake", "%s", r.Lake)
 	if id := r.Identity; id != nil {
 		line("", "begins at %s on timeline %d", id.StartLSN, id.Timeline)
+		for _, s := range id.Successions {
+			line("", "goes on with the system %s since %s", s.SystemID, s.At.UTC().Format(time.RFC3339))
+		}
 	} else {
 		line("", "not set up: run tidemark setup")
 	}
@@ -43,6 +46,12 @@ func (r statusReport) writeText(w io.Writer) {
 		line("", "ack %s, last position %s, recorded %s", a.Ack, a.Last, agoText(a.At))
 	} else if r.Identity != nil {
 		line("", "no ack yet")
+	}
+	for _, g := range r.Gaps {
+		line("gap", "%s", g.Text())
+	}
+	for _, d := range r.Divergences {
+		line("diverged", "%s", d.Text())
 	}
 	switch {
 	case r.Process == nil:

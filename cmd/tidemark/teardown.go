@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +19,8 @@ func newTeardown(sys system) *cobra.Command {
 	cmd := verb("teardown", "Drop the slot, and the publication if setup made it",
 		`Drop the pipeline's replication slot, and its publication if setup made it. The
 lake and the workflows in Temporal stay as they are. Rows that are not in the
-lake by then will never be, so the prefix of the lake cannot be continued: a new
-setup needs a new one.`,
+lake by then will never be: a new setup needs a new prefix of the lake, or, to go
+on in this one with a recorded gap, setup --recreate-slot.`,
 		func(cmd *cobra.Command) error {
 			c, err := loadSettings(cmd, sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake)
 			if err != nil {
@@ -81,7 +79,7 @@ func (t *teardown) look(ctx context.Context) error {
 	}
 	systemID := facts.SystemID
 	if systemID == "" {
-		systemID = id.SystemID // this role may not know
+		systemID, _ = id.Present() // this role may not know
 	}
 	if err := id.Check(t.cfg.Pipeline, systemID); err != nil {
 		return refused(fmt.Errorf("%s: %w", t.lake.URL(), err))
@@ -103,24 +101,14 @@ func (t *teardown) nothing() bool {
 
 // ask wants the pipeline's name from a person.
 func (t *teardown) ask(sys system) error {
-	if !sys.terminal() {
-		return refuse("teardown asks first, and nobody is there to answer: give --yes if you mean it")
-	}
 	if t.slot != nil {
 		fmt.Fprintf(t.out, "This drops the replication slot %q. %s of the write-ahead log behind it are not in the lake, and never will be.\n", t.slot.Name, streamer.BytesText(t.slot.LagBytes))
 	}
 	if t.publication {
 		fmt.Fprintf(t.out, "It drops the publication %q, which setup made.\n", t.cfg.Postgres.Publication)
 	}
-	fmt.Fprintf(t.out, "The lake %s stays. Type the pipeline's name to go on: ", t.lake.URL())
-	answer, err := bufio.NewReader(sys.stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if strings.TrimSpace(answer) != t.cfg.Pipeline {
-		return refuse("the answer was not %q: nothing was dropped", t.cfg.Pipeline)
-	}
-	return nil
+	fmt.Fprintf(t.out, "The lake %s stays. ", t.lake.URL())
+	return confirm(sys, t.out, "teardown", t.cfg.Pipeline)
 }
 
 func (t *teardown) run(ctx context.Context) error {

@@ -13,7 +13,9 @@ func newVerify(sys system) *cobra.Command {
 		`List the lake's objects, read what each says of itself, and walk the chain from
 where the pipeline began to what was acknowledged. Nothing but the lake is asked,
 and it may be written meanwhile. Each gap, overlap, foreign or unreadable object
-is a line; the exit status is then 1.`,
+is a line; the exit status is then 1. Gaps and divergences that a person has
+settled (setup --recreate-slot, resolve) are shown with why and when, and leave
+the status 0.`,
 		func(cmd *cobra.Command) error {
 			c, err := loadSettings(cmd, sys, config.NeedLake)
 			if err != nil {

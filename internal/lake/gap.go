@@ -96,24 +96,6 @@ func (l *Lake) readGap(ctx context.Context, key string) (Gap, error) {
 	return g, nil
 }
 
-// RecordedGaps are the recorded gaps that meets takes, in stream order.
-func (l *Lake) RecordedGaps(ctx context.Context, meets func(follows, last change.Position) bool) ([]Gap, error) {
-	var gaps []Gap
-	for info, err := range l.store.List(ctx, gapsFolder, "") {
-		if err != nil {
-			return nil, fmt.Errorf("list the recorded gaps of %s: %w", l.url, err)
-		}
-		g, err := l.readGap(ctx, info.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read a recorded gap: %s/%s: %w", l.url, info.Key, err)
-		}
-		if meets(g.Follows, g.Last) {
-			gaps = append(gaps, g)
-		}
-	}
-	return gaps, nil
-}
-
 // Gaps are the recorded gaps in stream order.
 func (l *Lake) Gaps(ctx context.Context) ([]Gap, error) {
 	gaps, err := readAll(ctx, l, gapsFolder, l.readGap)

@@ -84,6 +84,28 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		verb(t, h, 2, "is gone", "setup") // it would hide a gap
 		verb(t, h, 2, "is gone", "run")
 		h.LakeHas(tally.Counts{{Table: "public.events", Operation: "insert"}: 2})
+
+		// The lake goes on with a recorded gap.
+		h.SQL(`insert into public.events values (3, 'a', 'b')`)
+		verb(t, h, 2, "--recreate-slot", "resolve", "--yes")
+		verb(t, h, 2, "--yes", "setup", "--recreate-slot")
+		verb(t, h, 0, "to do        make the replication slot", "setup", "--recreate-slot", "--dry-run")
+		if s, p := made(); s != 0 || p != 0 {
+			t.Errorf("a dry run has made %d slots and %d publications", s, p)
+		}
+		verb(t, h, 0, "The streamer can be started again", "setup", "--recreate-slot", "--yes")
+		verb(t, h, 2, "no reason to make it anew", "setup", "--recreate-slot", "--yes")
+		verb(t, h, 0, "nothing to resolve", "resolve")
+		p = h.Run()
+		h.SQL(`insert into public.events values (4, 'a', 'b')`)
+		h.WaitAck()
+		p.Stop()
+		verb(t, h, 0, "was gone, and a new one was made", "status")
+		if gaps := status(t, h).Gaps; len(gaps) != 1 || gaps[0].Reason == "" {
+			t.Errorf("the status has the gaps %+v", gaps)
+		}
+		verb(t, h, 0, "except for 1 recorded gap", "verify")
+		h.LakeHas(tally.Counts{{Table: "public.events", Operation: "insert"}: 3})
 	})
 }
 
@@ -96,6 +118,9 @@ type statusReport struct {
 	Ack *struct {
 		Ack change.LSN `json:"ack"`
 	} `json:"ack"`
+	Gaps []struct {
+		Reason string `json:"reason"`
+	} `json:"gaps"`
 	Process *struct {
 		Streamer *harness.Status `json:"streamer"`
 	} `json:"process"`
