@@ -19,18 +19,8 @@ const fastBound = 40 * time.Second
 // serverFaults are those of Postgres and Temporal and of the way to them.
 func serverFaults() []Fault {
 	type inject = func(context.Context, *Run, *rand.Rand) (func(context.Context) error, error)
-	// restarted stops Postgres in a way, and starts it when it is healed.
 	restarted := func(stop func(*World) error) inject {
-		return func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
-			w := r.world
-			w.servers.Lock()
-			defer w.servers.Unlock()
-			return func(ctx context.Context) error {
-				w.servers.Lock()
-				defer w.servers.Unlock()
-				return w.stack.Postgres.Start(ctx)
-			}, stop(w)
-		}
+		return down(stop, func(ctx context.Context, w *World) error { return w.stack.Postgres.Start(ctx) })
 	}
 	through := func(way func(*World) *proxy) (cut, gone inject) {
 		cut = func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
@@ -61,8 +51,8 @@ func serverFaults() []Fault {
 	}
 }
 
-// temporalDown stops Temporal in a way, and starts it when it is healed.
-func temporalDown(stop func(*World) error) func(context.Context, *Run, *rand.Rand) (func(context.Context) error, error) {
+// down stops a server in a way, and starts it when it is healed.
+func down(stop func(*World) error, start func(context.Context, *World) error) func(context.Context, *Run, *rand.Rand) (func(context.Context) error, error) {
 	return func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
 		w := r.world
 		w.servers.Lock()
@@ -70,9 +60,13 @@ func temporalDown(stop func(*World) error) func(context.Context, *Run, *rand.Ran
 		return func(ctx context.Context) error {
 			w.servers.Lock()
 			defer w.servers.Unlock()
-			return w.stack.Temporal.Start(ctx)
+			return start(ctx, w)
 		}, stop(w)
 	}
+}
+
+func temporalDown(stop func(*World) error) func(context.Context, *Run, *rand.Rand) (func(context.Context) error, error) {
+	return down(stop, func(ctx context.Context, w *World) error { return w.stack.Temporal.Start(ctx) })
 }
 
 func stopTemporal(w *World) error { return w.stack.Temporal.Stop() }
