@@ -45,9 +45,9 @@ chaos-histories: ## random short histories of commits and faults; N=100 of them,
 	@scripts/bootstrap
 	@cd cmd/devstack && go test -vet=off -count=1 -v -timeout 24h ./chaos -run EveryHistory -chaos.histories $(or $(N),100)
 
-chaos-guards: ## break each guard on purpose, and see that the histories find it
+chaos-guards: ## break each guard on purpose, and see that the histories find it; ARGS for more flags
 	@scripts/bootstrap
-	@cd cmd/devstack && go test -vet=off -count=1 -v -timeout 6h -tags chaos_guards ./chaos -run BrokenGuard
+	@cd cmd/devstack && go test -vet=off -count=1 -v -timeout 6h -tags chaos_guards ./chaos -run BrokenGuard $(ARGS)
 
 bench-go: ## benchmarks of single packages
 	@go test -run '^$$' -bench . -benchmem ./... | grep -v 'no test files'

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,18 @@ func storeFaults() []Fault {
 			before := rng.Int64N(5)
 			return p.Hold(func(r stack.Request) bool { return stack.PutsOfSegments(r) && seen.Add(1) > before }, 1+rng.IntN(6))
 		}),
+		// Segments that are refused or kept by name, however often they are tried:
+		// one alone, so that those after it overtake it, or all but one, so that it
+		// is all there is.
+		proxied("S3 refuses the next segment", lasts(500, 5000), func(p *stack.FaultProxy, _ *rand.Rand) *stack.Fault {
+			return p.Refuse(segmentsInTurn(func(n int) bool { return n == 0 }), http.StatusServiceUnavailable, 0)
+		}),
+		proxied("S3 refuses all but the next segment", lasts(500, 5000), func(p *stack.FaultProxy, _ *rand.Rand) *stack.Fault {
+			return p.Refuse(segmentsInTurn(func(n int) bool { return n > 0 }), http.StatusServiceUnavailable, 0)
+		}),
+		proxied("S3 holds the next segment", lasts(500, 8000), func(p *stack.FaultProxy, _ *rand.Rand) *stack.Fault {
+			return p.Hold(segmentsInTurn(func(n int) bool { return n == 0 }), 0)
+		}),
 		proxied("S3 answers are lost", lasts(500, 5000), func(p *stack.FaultProxy, rng *rand.Rand) *stack.Fault {
 			return p.LoseAnswer(stack.Any, 1+rng.IntN(8))
 		}),
@@ -48,5 +61,25 @@ func storeFaults() []Fault {
 				return w.stack.S3.Start(ctx)
 			}, w.stack.S3.Kill()
 		}},
+	}
+}
+
+// segmentsInTurn matches the uploads of those segments whose number is chosen,
+// counted from 0 in the order in which their first uploads come.
+func segmentsInTurn(chosen func(n int) bool) stack.Match {
+	var mu sync.Mutex
+	numbers := map[string]int{}
+	return func(r stack.Request) bool {
+		if !stack.PutsOfSegments(r) {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		n, ok := numbers[r.Path]
+		if !ok {
+			n = len(numbers)
+			numbers[r.Path] = n
+		}
+		return chosen(n)
 	}
 }

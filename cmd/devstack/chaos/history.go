@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
 )
 
 // History is a short life of a pipeline: what it starts with, and what happens
@@ -21,7 +22,8 @@ type History struct {
 	Steps []Step
 }
 
-// Step is one thing that happens. Exactly one of the fields is set.
+// Step is one thing that happens: a commit, something broken or mended, or a
+// pause.
 type Step struct {
 	// Commit is the name of a shape, N about how many changes it makes.
 	Commit string
@@ -33,7 +35,19 @@ type Step struct {
 	Mend string
 	// Pause lets things go on for a while.
 	Pause time.Duration
+	// Until, with a Pause, ends it early: when this has happened since the last
+	// commit, or the last thing that was broken or mended. That it does not come is
+	// no error: with guards whole there may be nothing to come.
+	Until string
 }
+
+// What a Step may wait for.
+const (
+	UntilUpload    = "upload"    // an upload of a segment has begun
+	UntilObject    = "object"    // the lake has another object
+	UntilAck       = "ack"       // the ack has moved
+	UntilStreaming = "streaming" // another connection has the slot
+)
 
 // String is the step in a line.
 func (s Step) String() string {
@@ -44,6 +58,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("break %q", s.Break)
 	case s.Mend != "":
 		return fmt.Sprintf("mend %q", s.Mend)
+	case s.Until != "":
+		return fmt.Sprintf("until %s, at most %s", s.Until, s.Pause)
 	default:
 		return fmt.Sprintf("pause %s", s.Pause)
 	}
@@ -76,6 +92,11 @@ func (w *World) Play(ctx context.Context, h History) (_ *Verdict, err error) {
 	p := &play{run: r, rng: rand.New(rand.NewPCG(h.Seed, 0)), writer: newWriter(r, h.Seed)}
 	// Whatever happens, the next history gets a whole world.
 	defer func() { err = errors.Join(err, p.mend(ctx, "all")) }()
+	// What happens to a process that has not come so far yet is no matter for
+	// guards; in the middle of a history it comes to that often enough.
+	if err := r.streaming(ctx, settleBound); err != nil {
+		return nil, err
+	}
 	for _, s := range h.Steps {
 		if err := p.step(ctx, s); err != nil {
 			return nil, fmt.Errorf("%s: %w", s, err)
@@ -102,6 +123,10 @@ type play struct {
 	rng    *rand.Rand
 	writer *Writer
 	broken []broken
+	// since is when the last step began that was no pause, before what there was
+	// then.
+	since  time.Time
+	before state
 }
 
 type broken struct {
@@ -110,6 +135,9 @@ type broken struct {
 }
 
 func (p *play) step(ctx context.Context, s Step) error {
+	if s.Pause == 0 {
+		p.since, p.before = time.Now(), p.run.state(ctx)
+	}
 	switch {
 	case s.Commit != "":
 		for _, shape := range shapes() {
@@ -134,8 +162,30 @@ func (p *play) step(ctx context.Context, s Step) error {
 	case s.Mend != "":
 		return p.mend(ctx, s.Mend)
 	}
-	wait(ctx, s.Pause)
+	ctx, cancel := context.WithTimeout(ctx, s.Pause)
+	defer cancel()
+	for ctx.Err() == nil && !p.came(ctx, s.Until) {
+		wait(ctx, 20*time.Millisecond)
+	}
 	return nil
+}
+
+// came says whether what a step waits for has come.
+func (p *play) came(ctx context.Context, what string) bool {
+	switch what {
+	case UntilUpload:
+		return len(p.run.world.stack.Faults.Requests(func(r stack.Request) bool {
+			return r.At.After(p.since) && stack.PutsOfSegments(r) && strings.Contains(r.Path, "/"+p.run.name+"/")
+		})) > 0
+	case UntilAck:
+		return p.run.sampler.ack() > p.before.end
+	case UntilObject:
+		return p.run.state(ctx).objects > p.before.objects
+	case UntilStreaming:
+		pid := p.run.state(ctx).walsender
+		return pid != 0 && pid != p.before.walsender
+	}
+	return false
 }
 
 // apart mends what cannot be broken together with f.

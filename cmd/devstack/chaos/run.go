@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/lakecheck"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/internal/change"
 )
 
 // Layout says which processes a run has.
@@ -201,6 +202,46 @@ func dial(ctx context.Context, url string) (*pgx.Conn, error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// streaming waits until the slot is in use.
+func (r *Run) streaming(ctx context.Context, bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	for r.state(ctx).walsender == 0 {
+		if !wait(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("slot %s is not in use after %s\n%s", r.slot, bound, r.logs())
+		}
+	}
+	return nil
+}
+
+// state is what there is at a moment; what Postgres does not say, while it is
+// away, is zero.
+type state struct {
+	end       change.LSN // of the WAL
+	walsender int        // the process that has the slot
+	objects   int        // of segments, in the lake
+}
+
+func (r *Run) state(ctx context.Context) (s state) {
+	if keys, err := objects(r.lake.Folder()); err == nil {
+		s.objects = len(keys)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, r.world.url(r.database, false))
+	if err != nil {
+		return s
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var end string
+	err = conn.QueryRow(ctx, `select pg_current_wal_insert_lsn()::text, coalesce(active_pid, 0)
+		from pg_replication_slots where slot_name = $1`, r.slot).Scan(&end, &s.walsender)
+	if err == nil {
+		s.end, _ = change.ParseLSN(end)
+	}
+	return s
 }
 
 // Settle waits until everything that is committed by now is acknowledged, and
