@@ -22,7 +22,7 @@ var directed = []struct {
 		Steps: []chaos.Step{
 			{Break: "S3 refuses the next segment"},
 			{Commit: "single rows", N: 60},
-			{Until: chaos.UntilUpload, Pause: 20 * time.Second},
+			{Until: chaos.UntilObject, Pause: 20 * time.Second},
 			{Until: chaos.UntilAck, Pause: 4 * time.Second},
 			{Break: "streamer killed"},
 			{Mend: "all"},

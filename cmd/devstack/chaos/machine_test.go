@@ -37,6 +37,9 @@ func TestEveryHistoryEndsWithEveryChangeInTheLakeOnce(t *testing.T) {
 		}
 	}
 	t.Logf("%d directed histories in %s", len(directed), time.Since(begin).Round(time.Second))
+	if t.Failed() {
+		return // rapid does not begin with a test that has failed
+	}
 	begin = time.Now()
 	most := *histories
 	if most == 0 {
