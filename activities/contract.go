@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"github.com/tidemark-cdc/tidemark/internal/ahead"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
@@ -15,7 +16,7 @@ const (
 // Version is the version of the inputs and results below that this package
 // writes, and the greatest one that it understands. A field that may be ignored
 // by an older worker does not raise it.
-const Version = 1
+const Version = 1 + ahead.Versions
 
 // UploadInput asks for one segment's object. It carries no row and no secret.
 type UploadInput struct {

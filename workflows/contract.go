@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/activities"
+	"github.com/tidemark-cdc/tidemark/internal/ahead"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // Version is the version of the input and result that this package writes, and
 // the greatest one that it understands.
-const Version = 1
+const Version = 1 + ahead.Versions
 
 // The default bounds of one attempt.
 const (

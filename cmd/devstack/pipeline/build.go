@@ -12,8 +12,8 @@ import (
 
 // Build builds the tidemark binary from the product's own module, with the
 // dependencies that it is released with, and the flags of the Makefile, so that
-// both use the same build cache. tags are build tags, which streamer/ring and
-// internal/pgoutput have for tests.
+// both use the same build cache. tags are build tags, which streamer/ring,
+// internal/pgoutput and internal/ahead have for tests.
 func Build(ctx context.Context, out string, tags ...string) error {
 	root, err := Root()
 	if err != nil {
