@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +20,9 @@ func TestAnHourWithAFullRingDoesNotCostTheConnection(t *testing.T) {
 		t.Run(fmt.Sprint("wal_sender_timeout ", timeout), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
-				probes := 0
+				var probes atomic.Int64
 				s := newSession(Config{Slot: "s", Publications: []string{"p"}, Probe: func(context.Context) error {
-					probes++
+					probes.Add(1)
 					return nil
 				}}, discard())
 				s.confirmed, s.timeout = 100, timeout
@@ -47,7 +48,7 @@ func TestAnHourWithAFullRingDoesNotCostTheConnection(t *testing.T) {
 				if longest > timeout/3 {
 					t.Errorf("the server has heard nothing for %s, with a timeout of %s", longest, timeout)
 				}
-				if probes == 0 {
+				if probes.Load() == 0 {
 					t.Error("the server was never asked whether it is shutting down: its own requests are not read meanwhile")
 				}
 			})
