@@ -36,8 +36,9 @@ type Campaign struct {
 	Options
 }
 
-// recoverBound is how long the ack may take to pass what was committed when a
-// fault ended. Uploads are tried again after a minute at most.
+// recoverBound is how long the ack may take, beside the time that the fault
+// lasted, to pass what was committed when it ended. Uploads are tried again
+// after a minute at most.
 const recoverBound = 4 * time.Minute
 
 // campaign is a Campaign that runs.
@@ -121,7 +122,7 @@ func (c *campaign) readTruth(ctx context.Context) {
 
 // breakThings goes from round to round until the time is over.
 func (c *campaign) breakThings(ctx context.Context, l *load.Load) error {
-	if err := c.recovered(ctx); err != nil {
+	if err := c.recovered(ctx, 0); err != nil {
 		return fmt.Errorf("before the first fault: %w", err)
 	}
 	begin, until := time.Now(), c.Duration
@@ -188,7 +189,7 @@ func (c *campaign) round(ctx context.Context, n int, faults []Fault) error {
 		}
 	}
 	healed := time.Now()
-	if err := c.recovered(ctx); err != nil {
+	if err := c.recovered(ctx, last); err != nil {
 		return fmt.Errorf("after %s: %w", strings.Join(names, ", "), err)
 	}
 	took := time.Since(healed)
@@ -216,12 +217,14 @@ func (c *campaign) draw() Fault {
 }
 
 // recovered waits until the ack has passed the end of what is committed now.
-func (c *campaign) recovered(ctx context.Context) error {
+// lasted is how long nothing may have moved: there is that much to catch up with.
+func (c *campaign) recovered(ctx context.Context, lasted time.Duration) error {
 	// At least one streamer must be there: a fault may have ended the last one.
 	if err := c.run.revive(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, recoverBound)
+	bound := recoverBound + lasted
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var target change.LSN
 	for target == 0 {
@@ -244,7 +247,7 @@ func (c *campaign) recovered(ctx context.Context) error {
 			return err
 		}
 		if !wait(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("the ack stands at %s after %s, and %s was committed before\n%s", c.run.sampler.ack(), recoverBound, target, c.run.logs())
+			return fmt.Errorf("the ack stands at %s after %s, and %s was committed before\n%s", c.run.sampler.ack(), bound, target, c.run.logs())
 		}
 	}
 	return nil
@@ -273,7 +276,7 @@ func (c *campaign) afterKill(ctx context.Context) error {
 	if err := errors.Join(err, lerr); err != nil {
 		return err
 	}
-	if err := c.recovered(ctx); err != nil {
+	if err := c.recovered(ctx, 0); err != nil {
 		return fmt.Errorf("after everything was killed under load: %w", err)
 	}
 	c.report.AfterKill = &AfterKill{
