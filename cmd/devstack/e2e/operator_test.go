@@ -131,9 +131,9 @@ func paused(t *testing.T, h *harness.Harness, s *harness.Proc, rows *events) {
 	})
 	verbSays(t, h, "pause", nil, "paused already: paused by ann")
 	verbSays(t, h, "status", []string{"--ops-listen", s.Ops}, "PAUSED", "paused by ann since", "because: the bucket moves", "not ready", "tidemark resume")
-	ready := h.Verb("status", "--ready", "--ops-listen", s.Ops)
+	ready := h.Verb("health", "--ready", "--ops-listen", s.Ops)
 	if ready.Code != 1 || !strings.Contains(ready.Stdout, "paused by ann") {
-		t.Errorf("status --ready ended with status %d: %s%s", ready.Code, ready.Stdout, ready.Stderr)
+		t.Errorf("health --ready ended with status %d: %s%s", ready.Code, ready.Stdout, ready.Stderr)
 	}
 	if now := len(h.Objects()); now != before {
 		t.Errorf("%d objects were stored within the pause", now-before)

@@ -33,7 +33,7 @@ func TestADroppedSlotIsNeitherMadeAgainNorCalledReady(t *testing.T) {
 	h.SQL(`insert into public.events values (1, 'a', 'b'), (2, 'a', 'b')`)
 	h.WaitAck()
 	verb(t, h, 0, "wal        fine: Postgres keeps ", "status", "--ops-listen="+p.Ops)
-	verb(t, h, 0, "ready", "status", "--ready", "--ops-listen="+p.Ops)
+	verb(t, h, 0, "ready", "health", "--ready", "--ops-listen="+p.Ops)
 	h.SQL(`do $$ begin loop
 		perform pg_terminate_backend(active_pid) from pg_replication_slots where active_pid is not null;
 		begin perform pg_drop_replication_slot(slot_name) from pg_replication_slots; exit;
@@ -45,7 +45,7 @@ func TestADroppedSlotIsNeitherMadeAgainNorCalledReady(t *testing.T) {
 	if h.Logged("does not exist: if this pipeline is new, run tidemark setup; if it is not, the slot was dropped") == 0 {
 		t.Errorf("the process does not say why it has ended:\n%s", p.Tail(20))
 	}
-	verb(t, h, 1, "no process answers", "status", "--ready", "--ops-listen="+p.Ops)
+	verb(t, h, 1, "no process answers", "health", "--ready", "--ops-listen="+p.Ops)
 	verb(t, h, 2, "", "run")
 	if n := slots(); n != 0 {
 		t.Errorf("there are %d slots, and nobody was to make one", n)

@@ -63,7 +63,7 @@ func TestAWorkerThatIsKilledAtAnyStepOfAnUploadLosesAndDoublesNothing(t *testing
 	insert("looked for")
 	looked := inFlight(1)[0]
 	succeed(t, c.TerminateWorkflow(t.Context(), looked.WorkflowID(), "", "to be started again"))
-	s.WaitLog("a segment's workflow was closed before it completed; starting it again", harness.Bound)
+	s.WaitLog("a segment's workflow was closed before it completed; it is started again", harness.Bound)
 	faults := h.Stack.Faults
 	look := faults.Hold(stack.LooksForSegments, 1)
 	good := h.Pipeline.Binary
