@@ -2,7 +2,6 @@ package lake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,13 +82,7 @@ func (l *Lake) RecordDivergence(ctx context.Context, d Divergence) error {
 	if d.Pipeline == "" || d.SystemID == "" || d.After.Timeline >= d.Through.Timeline || d.After.LSN != d.Through.LSN {
 		return fmt.Errorf("record a divergence: pipeline %q, system %q, after %s through %s is not one", d.Pipeline, d.SystemID, d.After, d.Through)
 	}
-	body, err := encodeRecord(d)
-	if err == nil {
-		_, err = l.store.Put(ctx, d.Key(), body, Condition{IfNoneMatch: true})
-	}
-	if errors.Is(err, ErrPrecondition) {
-		_, err = l.readDivergence(ctx, d.Key())
-	}
+	err := recordOnce(ctx, l, d.Key(), d, l.readDivergence)
 	if err != nil {
 		return fmt.Errorf("record a divergence: %w", err)
 	}
@@ -103,13 +96,9 @@ func (l *Lake) readDivergence(ctx context.Context, key string) (Divergence, erro
 	if err != nil {
 		return Divergence{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	body, _, err := l.store.Get(ctx, key)
+	d, err := readLink[Divergence](ctx, l, key)
 	if err != nil {
 		return Divergence{}, err
-	}
-	var d Divergence
-	if err := decodeRecord(body, &d); err != nil {
-		return Divergence{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if d.After != want.After || d.Through != want.Through {
 		return Divergence{}, fmt.Errorf("%w: it says that it goes from %s to %s", ErrUnreadable, d.After, d.Through)

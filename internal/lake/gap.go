@@ -63,13 +63,7 @@ func (l *Lake) RecordGap(ctx context.Context, g Gap) error {
 	if g.Pipeline == "" || g.SystemID == "" || !g.Follows.Less(g.Last) {
 		return fmt.Errorf("record a gap: pipeline %q, system %q, from %s to %s is not a gap", g.Pipeline, g.SystemID, g.Follows, g.Last)
 	}
-	body, err := encodeRecord(g)
-	if err == nil {
-		_, err = l.store.Put(ctx, g.Key(), body, Condition{IfNoneMatch: true})
-	}
-	if errors.Is(err, ErrPrecondition) {
-		_, err = l.readGap(ctx, g.Key())
-	}
+	err := recordOnce(ctx, l, g.Key(), g, l.readGap)
 	if err != nil {
 		return fmt.Errorf("record a gap: %w", err)
 	}
@@ -82,13 +76,9 @@ func (l *Lake) readGap(ctx context.Context, key string) (Gap, error) {
 	if err != nil {
 		return Gap{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	body, _, err := l.store.Get(ctx, key)
+	g, err := readLink[Gap](ctx, l, key)
 	if err != nil {
 		return Gap{}, err
-	}
-	var g Gap
-	if err := decodeRecord(body, &g); err != nil {
-		return Gap{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if g.Follows != want.Follows || g.Last != want.Last {
 		return Gap{}, fmt.Errorf("%w: it says that it goes from %s to %s", ErrUnreadable, g.Follows, g.Last)
@@ -104,6 +94,31 @@ func (l *Lake) Gaps(ctx context.Context) ([]Gap, error) {
 	}
 	slices.SortFunc(gaps, func(a, b Gap) int { return a.Follows.Compare(b.Follows) })
 	return gaps, nil
+}
+
+// recordOnce writes v under key, which says what v is. That there is one already
+// is success, if it can be read.
+func recordOnce[T any](ctx context.Context, l *Lake, key string, v T, read func(context.Context, string) (T, error)) error {
+	body, err := encodeRecord(v)
+	if err == nil {
+		_, err = l.store.Put(ctx, key, body, Condition{IfNoneMatch: true})
+	}
+	if errors.Is(err, ErrPrecondition) {
+		_, err = read(ctx, key)
+	}
+	return err
+}
+
+// readLink reads what recordOnce wrote. ErrUnreadable if it is none.
+func readLink[T any](ctx context.Context, l *Lake, key string) (v T, err error) {
+	body, _, err := l.store.Get(ctx, key)
+	if err != nil {
+		return v, err
+	}
+	if err := decodeRecord(body, &v); err != nil {
+		return v, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return v, nil
 }
 
 // readAll reads every record of a folder.
