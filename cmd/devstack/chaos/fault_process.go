@@ -40,10 +40,10 @@ func processFaults() []Fault {
 		// has it, and then goes on where it was.
 		{Kind: "streamer frozen, then two", Lasts: lasts(9000, 15000), on: "streamers", inject: frozenOwner},
 		{Kind: "Flight connections are cut", Lasts: lasts(0, 0), on: "flight", inject: func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
-			return nil, each(r.streamer[:], func(n *node) error { n.flight.cut(); return nil })
+			return nil, each(r.streamer[:], func(n *node) error { n.flight.Cut(); return nil })
 		}},
 		{Kind: "Flight is unreachable", Lasts: lasts(500, 4000), on: "flight", inject: func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
-			refuse := func(on bool) { _ = each(r.streamer[:], func(n *node) error { n.flight.refuse(on); return nil }) }
+			refuse := func(on bool) { _ = each(r.streamer[:], func(n *node) error { n.flight.Refuse(on); return nil }) }
 			refuse(true)
 			return plain(func() { refuse(false) }), nil
 		}},

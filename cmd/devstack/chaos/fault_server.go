@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
 )
 
@@ -22,20 +23,20 @@ func serverFaults() []Fault {
 	restarted := func(stop func(*World) error) inject {
 		return down(stop, func(ctx context.Context, w *World) error { return w.stack.Postgres.Start(ctx) })
 	}
-	through := func(way func(*World) *proxy) (cut, gone inject) {
+	through := func(way func(*World) *stack.Relay) (cut, gone inject) {
 		cut = func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
-			way(r.world).cut()
+			way(r.world).Cut()
 			return nil, nil
 		}
 		gone = func(_ context.Context, r *Run, _ *rand.Rand) (func(context.Context) error, error) {
 			p := way(r.world)
-			p.refuse(true)
-			return plain(func() { p.refuse(false) }), nil
+			p.Refuse(true)
+			return plain(func() { p.Refuse(false) }), nil
 		}
 		return cut, gone
 	}
-	postgresCut, postgresGone := through(func(w *World) *proxy { return w.postgres })
-	temporalCut, temporalGone := through(func(w *World) *proxy { return w.temporal })
+	postgresCut, postgresGone := through(func(w *World) *stack.Relay { return w.postgres })
+	temporalCut, temporalGone := through(func(w *World) *stack.Relay { return w.temporal })
 	return []Fault{
 		{Kind: "walsender terminated", on: "postgres", inject: terminateWalsender},
 		{Kind: "Postgres restarted, fast", Lasts: lasts(0, 2000), on: "postgres", inject: restarted(stopFast)},

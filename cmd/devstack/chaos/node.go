@@ -21,7 +21,7 @@ type node struct {
 	name, verb string
 	ops, data  string
 	// flight stands before data; nil for a worker.
-	flight *proxy
+	flight *stack.Relay
 
 	mu     sync.Mutex
 	proc   *proc.Process
@@ -37,7 +37,7 @@ func newNode(r *Run, name, verb string) (*node, error) {
 	}
 	n := &node{run: r, name: name, verb: verb, ops: fmt.Sprintf("127.0.0.1:%d", ports[0]), data: fmt.Sprintf("127.0.0.1:%d", ports[1])}
 	if verb != "worker" {
-		n.flight, err = newProxy(n.data)
+		n.flight, err = stack.NewRelay(n.data)
 	}
 	return n, err
 }
@@ -56,7 +56,7 @@ func (n *node) launch() (err error) {
 	}
 	flags := []string{"--ops-listen", n.ops}
 	if n.flight != nil {
-		flags = append(flags, "--data-listen", n.data, "--data-advertise", n.flight.address())
+		flags = append(flags, "--data-listen", n.data, "--data-advertise", n.flight.Address())
 	}
 	n.frozen, n.ended = false, time.Time{}
 	n.proc, err = n.run.pipe.Start(n.name, n.verb, flags...)
@@ -147,7 +147,7 @@ func (n *node) revive() (exit Exit, ended bool) {
 func (n *node) close() error {
 	err := n.kill()
 	if n.flight != nil {
-		n.flight.close()
+		n.flight.Close()
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (w *World) NewRun(ctx context.Context, layout Layout, extra pipeline.Settin
 	r.settings = pipeline.For(w.stack, name, pipeline.Settings{
 		"postgres.url":              w.url(name, true),
 		"postgres.messages":         true,
-		"temporal.address":          w.temporal.address(),
+		"temporal.address":          w.temporal.Address(),
 		"segment.max_rows":          500,
 		"segment.max_bytes":         "256KiB",
 		"segment.max_age":           "500ms",

@@ -34,8 +34,8 @@ type Options struct {
 type World struct {
 	opt      Options
 	stack    *stack.Stack
-	temporal *proxy
-	postgres *proxy
+	temporal *stack.Relay
+	postgres *stack.Relay
 	clock    *clock
 	client   client.Client
 
@@ -76,14 +76,14 @@ func NewWorld(ctx context.Context, opt Options) (_ *World, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the servers: %w", err)
 	}
-	if w.temporal, err = newProxy(w.stack.Temporal.Address()); err != nil {
+	if w.temporal, err = stack.NewRelay(w.stack.Temporal.Address()); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(w.stack.Postgres.URL())
 	if err != nil {
 		return nil, err
 	}
-	if w.postgres, err = newProxy(u.Host); err != nil {
+	if w.postgres, err = stack.NewRelay(u.Host); err != nil {
 		return nil, err
 	}
 	w.client, err = client.NewLazyClient(client.Options{
@@ -105,9 +105,9 @@ func (w *World) Close() error {
 	if w.client != nil {
 		w.client.Close()
 	}
-	for _, p := range []*proxy{w.temporal, w.postgres} {
+	for _, p := range []*stack.Relay{w.temporal, w.postgres} {
 		if p != nil {
-			p.close()
+			p.Close()
 		}
 	}
 	if w.stack != nil {
@@ -128,7 +128,7 @@ func (w *World) url(database string, through bool) string {
 	}
 	u.Path = "/" + database
 	if through {
-		u.Host = w.postgres.address()
+		u.Host = w.postgres.Address()
 	}
 	return u.String()
 }

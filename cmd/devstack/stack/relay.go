@@ -8,8 +8,8 @@ import (
 )
 
 // Relay passes TCP connections on to a target, as a network between two
-// processes does, and can stop what comes back: the seam at which a transfer is
-// half done. Its methods are safe for concurrent use.
+// processes does. It can stop what comes back, the seam at which a transfer is
+// half done, and reset connections. Its methods are safe for concurrent use.
 type Relay struct {
 	listener net.Listener
 	target   string
@@ -17,8 +17,9 @@ type Relay struct {
 
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{} // nil when closed
-	stalled chan struct{}         // closed by Resume; nil while nothing is held
-	held    chan struct{}         // closed when something is held
+	refuses bool
+	stalled chan struct{} // closed by Resume; nil while nothing is held
+	held    chan struct{} // closed when something is held
 }
 
 // NewRelay starts a relay on a free loopback port before target, a host:port
@@ -61,6 +62,26 @@ func (r *Relay) Resume() {
 	}
 }
 
+// Cut resets every connection that is open now.
+func (r *Relay) Cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		resetConn(c)
+	}
+}
+
+// Refuse resets what is open, and what comes from now on, until it is taken back
+// with false.
+func (r *Relay) Refuse(on bool) {
+	r.mu.Lock()
+	r.refuses = on
+	r.mu.Unlock()
+	if on {
+		r.Cut()
+	}
+}
+
 // Close ends every connection and stops listening.
 func (r *Relay) Close() {
 	r.Resume()
@@ -81,37 +102,58 @@ func (r *Relay) accept() {
 		if err != nil {
 			return // Close was called
 		}
-		to, err := net.Dial("tcp", r.target)
-		if err != nil || !r.keep(c) || !r.keep(to) {
-			c.Close()
-			if to != nil {
-				to.Close()
-			}
-			continue
-		}
-		end := func() { c.Close(); to.Close(); r.forget(c, to) }
-		r.served.Go(func() { defer end(); _, _ = io.Copy(to, c) })
-		r.served.Go(func() { defer end(); _, _ = io.Copy(c, heldBack{to, r}) })
+		r.served.Go(func() { r.pass(c) })
 	}
 }
 
-// keep has Close end c; false when it has been called.
+// pass carries one connection until either side, a cut or Close ends it.
+func (r *Relay) pass(client net.Conn) {
+	if !r.keep(client) {
+		resetConn(client)
+		return
+	}
+	defer r.forget(client)
+	server, err := net.Dial("tcp", r.target)
+	if err != nil {
+		resetConn(client)
+		return
+	}
+	if !r.keep(server) {
+		resetConn(client)
+		resetConn(server)
+		return
+	}
+	defer r.forget(server)
+	end := func() { client.Close(); server.Close() }
+	var ways sync.WaitGroup
+	ways.Go(func() { defer end(); _, _ = io.Copy(server, client) })
+	ways.Go(func() { defer end(); _, _ = io.Copy(client, heldBack{server, r}) })
+	ways.Wait()
+}
+
+// keep has Cut, Refuse and Close end c; false when it must not be there at all.
 func (r *Relay) keep(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.conns == nil {
+	if r.conns == nil || r.refuses {
 		return false
 	}
 	r.conns[c] = struct{}{}
 	return true
 }
 
-func (r *Relay) forget(conns ...net.Conn) {
+func (r *Relay) forget(c net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range conns {
-		delete(r.conns, c)
+	delete(r.conns, c)
+}
+
+// resetConn closes a connection as a network that breaks does.
+func resetConn(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
 	}
+	_ = c.Close()
 }
 
 // heldBack reads from the target as fast as the relay lets pass.

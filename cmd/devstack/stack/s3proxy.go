@@ -160,10 +160,7 @@ func reset(w http.ResponseWriter) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	conn.Close()
+	resetConn(conn)
 }
 
 // nowhere takes the place of the client when an answer is to be lost.
