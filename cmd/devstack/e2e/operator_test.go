@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
-	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/operator"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
@@ -19,13 +18,7 @@ import (
 // two segments wait, one goes to quarantine and is replayed once a decoder
 // understands it, the other is retried; then the pipeline is paused.
 func TestAnOperatorFindsRetriesQuarantinesReplaysAndPauses(t *testing.T) {
-	h := harness.New(t, harness.Options{Postgres: 18, TemporalMemory: true, Settings: pipeline.Settings{"segment.max_age": "200ms"}})
-	s := h.Streamer()
-	good := h.Pipeline.Binary
-	h.Build("tidemark_refuse_marker")
-	refusing := h.Worker()
-	h.Pipeline.Binary = good
-	s.WaitStreaming()
+	h, s, refusing := refusingWorker(t)
 	c := dialTemporal(t, h)
 	rows := events{h: h}
 	rows.goOn(t)

@@ -26,19 +26,27 @@ const (
 	private = "nobody reads this in an error"
 )
 
+// refusingWorker starts a streamer, and a worker that does not understand the
+// marker; whatever is started after them does. It returns when rows are streamed.
+func refusingWorker(t *testing.T) (h *harness.Harness, streamer, worker *harness.Proc) {
+	t.Helper()
+	h = harness.New(t, harness.Options{Postgres: 18, TemporalMemory: true, Settings: pipeline.Settings{"segment.max_age": "200ms"}})
+	streamer = h.Streamer()
+	good := h.Pipeline.Binary
+	h.Build("tidemark_refuse_marker")
+	worker = h.Worker()
+	h.Pipeline.Binary = good
+	streamer.WaitStreaming()
+	return h, streamer, worker
+}
+
 // Two segments that no decoder understands, and others between and after them.
 // One is put into quarantine; the other is uploaded after all, once the worker
 // is one that understands it.
 //
 // On one version of Postgres: the message is the same on each.
 func TestAMessageThatNoDecoderUnderstandsStopsItsOwnSegmentOnly(t *testing.T) {
-	h := harness.New(t, harness.Options{Postgres: 18, TemporalMemory: true, Settings: pipeline.Settings{"segment.max_age": "200ms"}})
-	s := h.Streamer()
-	good := h.Pipeline.Binary
-	h.Build("tidemark_refuse_marker")
-	refusing := h.Worker()
-	h.Pipeline.Binary = good
-	s.WaitStreaming()
+	h, s, refusing := refusingWorker(t)
 	c := dialTemporal(t, h)
 	rows := events{h: h}
 
