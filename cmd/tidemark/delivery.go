@@ -15,6 +15,20 @@ import (
 // another worker's restart, a store that asks for a pause.
 const blockedAfter = time.Minute
 
+// unready says why a streamer does not do its work, a sentence each. One that
+// stands by does: whoever replaces the streamers of a pipeline one by one waits
+// for each to be ready, and a standby would never be.
+func unready(st streamer.Status, maxAge time.Duration, now time.Time) []string {
+	var list []string
+	if !st.Connected && st.Phase != streamer.Standby {
+		list = append(list, "the streamer is not connected to Postgres: "+st.State)
+	}
+	if st.Paused != nil {
+		list = append(list, fmt.Sprintf("the pipeline is %s (tidemark resume lets it go on)", st.Paused))
+	}
+	return append(list, blocked(st, maxAge, now)...)
+}
+
 // blocked says what keeps a streamer's rows out of the lake, or its ack from
 // moving, for longer than blockedAfter; a sentence each. maxAge is
 // segment.max_age, for which changes wait anyway.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/activities"
 	"github.com/tidemark-cdc/tidemark/internal/change"
+	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
 	"github.com/tidemark-cdc/tidemark/streamer"
 	"github.com/tidemark-cdc/tidemark/streamer/ring"
@@ -39,6 +40,31 @@ func TestNothingIsReadyWhoseDeliveryIsBlockedForAMinute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := blocked(tc.st, maxAge, now)
 			if len(got) > 1 || len(got) != min(1, len(tc.want)) {
+				t.Fatalf("reasons %q", got)
+			}
+			has(t, "the reason", strings.Join(got, ""), tc.want...)
+		})
+	}
+}
+
+func TestAStandbyIsReady(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		st   streamer.Status
+		want []string
+	}{
+		"streaming":            {streamer.Status{Connected: true, Phase: streamer.Streaming}, nil},
+		"standing by":          {streamer.Status{Phase: streamer.Standby}, nil},
+		"waiting for Postgres": {streamer.Status{Phase: streamer.Connecting, State: "waiting for Postgres"}, []string{"not connected to Postgres: waiting for Postgres"}},
+		"stopped":              {streamer.Status{Phase: streamer.Stopped, State: "stopped"}, []string{"not connected to Postgres: stopped"}},
+		"standing by, with a segment of its own that holds the ack": {
+			streamer.Status{Phase: streamer.Standby, InFlight: []streamer.Flight{{Since: now.Add(-time.Hour)}}}, []string{"the ack stands still"}},
+		"paused": {streamer.Status{Connected: true, Phase: streamer.Streaming, Paused: &lake.Pause{By: "ann", Since: now, Reason: "the bucket moves"}},
+			[]string{"the pipeline is paused by ann", "tidemark resume"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := unready(tc.st, 10*time.Second, now)
+			if len(got) != min(1, len(tc.want)) {
 				t.Fatalf("reasons %q", got)
 			}
 			has(t, "the reason", strings.Join(got, ""), tc.want...)

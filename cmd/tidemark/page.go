@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/bearer"
@@ -74,14 +73,7 @@ func (p *process) reasons() []string {
 	list := p.health.reasons()
 	now := time.Now()
 	if p.streamer != nil {
-		st := p.streamer.Status()
-		if !st.Connected {
-			list = append(list, "the streamer is not connected to Postgres: "+st.State)
-		}
-		if st.Paused != nil {
-			list = append(list, fmt.Sprintf("the pipeline is %s (tidemark resume lets it go on)", st.Paused))
-		}
-		list = append(list, blocked(st, p.cfg.Segment.MaxAge, now)...)
+		list = append(list, unready(p.streamer.Status(), p.cfg.Segment.MaxAge, now)...)
 	}
 	return append(list, p.uploads.reasons(now)...)
 }
