@@ -51,8 +51,9 @@ func newSegmentsList(sys system) *cobra.Command {
 
 The states: running; retrying, after an attempt has failed and before the next;
 waiting, for a person, see retry and quarantine; done; quarantined; broken, which
-is terminated, canceled or timed out, and started again by the streamer. Closed
-ones are known for as long as Temporal's namespace keeps them.
+is terminated, canceled or timed out, and started again by the streamer; given-up,
+which resolve or setup --recreate-slot has settled, and nothing starts again.
+Closed ones are known for as long as Temporal's namespace keeps them.
 
 With many segments the last ones are shown; what is in flight is among them.`,
 		cobra.NoArgs, func(cmd *cobra.Command, args []string) error {

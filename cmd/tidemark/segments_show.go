@@ -54,6 +54,8 @@ func writeDetails(w io.Writer, d operator.Details, now time.Time) {
 		state += " for a person: tidemark segments retry, or quarantine"
 	case d.State == operator.Broken:
 		state += ", " + d.Ended + "; the streamer starts it again"
+	case d.State == operator.GivenUp:
+		state += ", " + d.Ended + "; tidemark verify shows how it was settled"
 	}
 	line("state", "%s", state)
 	line("first", "%s (LSN %s)", d.Ref.First, d.Ref.First.LSN)

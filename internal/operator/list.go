@@ -38,13 +38,26 @@ const (
 	// Broken: its workflow was terminated, canceled or timed out, or has failed;
 	// the streamer starts it again.
 	Broken State = "broken"
+	// GivenUp: a person has settled that its rows can never be uploaded (tidemark
+	// resolve, setup --recreate-slot); nothing starts it again.
+	GivenUp State = "given-up"
 )
 
 // States lists them all.
-func States() []State { return []State{Running, Retrying, Waiting, Done, Quarantined, Broken} }
+func States() []State {
+	return []State{Running, Retrying, Waiting, Done, Quarantined, Broken, GivenUp}
+}
 
 // Open says that the segment's workflow is open.
 func (s State) Open() bool { return s == Running || s == Retrying || s == Waiting }
+
+// like says that visibility does not tell s from other: what is open can be in
+// any of the open states, and what is broken may have been given up, until it is
+// described.
+func (s State) like(other State) bool {
+	ended := func(s State) bool { return s == Broken || s == GivenUp }
+	return s == other || s.Open() && other.Open() || ended(s) && ended(other)
+}
 
 // Segment is one segment, as Temporal knows it.
 type Segment struct {
@@ -90,8 +103,7 @@ func (o *Operator) List(ctx context.Context, f Filter) (segments []Segment, more
 	}
 	var wanted []Segment
 	for _, s := range found {
-		// What is open can be in any of the open states, until it is described.
-		if s.State.Open() && (len(f.States) == 0 || slices.ContainsFunc(f.States, State.Open)) || slices.Contains(f.States, s.State) || len(f.States) == 0 {
+		if len(f.States) == 0 || slices.ContainsFunc(f.States, s.State.like) {
 			wanted = append(wanted, s)
 		}
 	}
@@ -201,13 +213,16 @@ func (o *Operator) stateOf(info *workflowpb.WorkflowExecutionInfo) State {
 // atOnce bounds the workflows that are described at once.
 const atOnce = 16
 
-// describe asks how those stand that are open, and keeps the ones in the wanted
-// states.
+// describe asks how those stand that are open, and why those ended that are
+// broken, and keeps the ones in the wanted states.
 func (o *Operator) describe(ctx context.Context, segments []Segment, states []State) ([]Segment, error) {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range segments {
 		s := &segments[i]
+		if s.State == Broken {
+			group.Go(func() error { return o.settled(gctx, s) })
+		}
 		if !s.State.Open() {
 			continue
 		}
@@ -269,6 +284,20 @@ func (o *Operator) fill(ctx context.Context, s *Segment, response *workflowservi
 		s.LastError = story.lastError
 	}
 	return nil
+}
+
+// settled finds out whether a broken segment was given up, which visibility does
+// not know.
+func (o *Operator) settled(ctx context.Context, s *Segment) error {
+	story, err := o.story(ctx, s.WorkflowID, s.RunID)
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil // deleted since it was listed
+	}
+	if story.givenUp {
+		s.State = GivenUp
+	}
+	return err
 }
 
 // markReplayed finds out which of the quarantined ones are in the lake by now.

@@ -158,6 +158,32 @@ func pipeline(t *testing.T) (*fakeTemporal, *Operator) {
 	return f, New(f, Config{Pipeline: "shop", Address: "here:7233", Namespace: "ns", TaskQueue: "q", UI: "http://ui/"})
 }
 
+func TestASegmentThatWasGivenUpIsNotCalledBroken(t *testing.T) {
+	f, o := pipeline(t)
+	f.add(t, workflows.SegmentName, refAt(7), killed, workflows.Uploading)
+	f.histories[refAt(7).WorkflowID()] = &historypb.History{Events: []*historypb.HistoryEvent{{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{
+			Reason: segment.GivenUpReason + "the slot was advanced"}},
+	}}}
+	for name, tc := range map[string]struct {
+		states []State
+		want   []string
+	}{
+		"all":      {nil, []string{"1 done", "2 quarantined", "3 running", "4 retrying", "5 waiting", "6 broken", "7 given-up"}},
+		"broken":   {[]State{Broken}, []string{"6 broken"}},
+		"given up": {[]State{GivenUp}, []string{"7 given-up"}},
+	} {
+		if got, _, err := o.List(t.Context(), Filter{States: tc.states}); err != nil || !slices.Equal(shown(got), tc.want) {
+			t.Errorf("%s: got %q, %v, want %q", name, shown(got), err, tc.want)
+		}
+	}
+	d, err := o.Show(t.Context(), refAt(7).First)
+	if err != nil || d.State != GivenUp || !strings.Contains(d.Ended, "the slot was advanced") {
+		t.Errorf("shown as %+v, %v", d, err)
+	}
+}
+
 // shown is a list in short: ordinals of the segments' LSNs, with their states.
 func shown(segments []Segment) []string {
 	var list []string

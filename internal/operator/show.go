@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -63,6 +64,9 @@ func (o *Operator) Show(ctx context.Context, first change.Position) (Details, er
 		return Details{}, err
 	}
 	d.Source, d.Attempts, d.Ended = story.source, story.attempts, story.ended
+	if story.givenUp {
+		d.State = GivenUp
+	}
 	if story.result != nil {
 		d.Objects, d.Existed = story.result.Objects, story.result.Existed
 	}
@@ -103,6 +107,7 @@ type story struct {
 	lastError string
 	result    *workflows.SegmentResult
 	ended     string
+	givenUp   bool
 }
 
 // story reads a run's history, which has a few dozen events at most: retries
@@ -161,6 +166,7 @@ func (o *Operator) tell(st *story, event *historypb.HistoryEvent) {
 		st.ended = "failed: " + failureText(event.GetWorkflowExecutionFailedEventAttributes().GetFailure())
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		terminated := event.GetWorkflowExecutionTerminatedEventAttributes()
+		st.givenUp = strings.HasPrefix(terminated.GetReason(), segment.GivenUpReason)
 		st.ended = "terminated by " + terminated.GetIdentity()
 		if terminated.GetReason() != "" {
 			st.ended += ": " + terminated.GetReason()

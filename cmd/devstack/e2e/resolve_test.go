@@ -47,6 +47,10 @@ func TestASlotThatWasAdvancedByHandIsResolved(t *testing.T) {
 	verb(t, h, 2, "give --yes", "resolve")
 	verb(t, h, 0, "given up in Temporal: 1 segment", "resolve", "--yes")
 	verb(t, h, 0, "nothing to resolve", "resolve", "--yes")
+	verb(t, h, 0, "given-up", "segments", "list", "--state", "given-up")
+	if r := h.Verb("replay"); r.Code != 0 || strings.Contains(r.Stdout, "started again") {
+		t.Errorf("replay takes what was given up for broken, status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
 
 	p = h.Run()
 	h.SQL(`insert into public.events values (3, 'a', 'b')`)
