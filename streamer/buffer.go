@@ -140,6 +140,13 @@ func (b *buffer) ack() ring.Ack {
 	return b.ring.Ack()
 }
 
+// settled says that every change that was received is finished.
+func (b *buffer) settled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ring.Settled()
+}
+
 func (b *buffer) stats() (ring.Stats, tally) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 )
 
 // How often the lake's record is written at most: under load, and when the ack
-// moves only because the database is quiet.
+// moves only because the database is quiet. When every change is finished, it is
+// written at once: no other follows soon, and a person may be waiting for it.
 const (
 	recordEvery     = time.Second
 	idleRecordEvery = 10 * time.Second
@@ -97,11 +98,11 @@ func (k *keeper) step(ctx context.Context, urgent bool) keepStep {
 		return keepStep{again: time.Hour}
 	}
 	every := recordEvery
-	if ack.Last == k.rec.Last {
+	switch {
+	case ack.Last != k.rec.Last && k.l.buf.settled(), ack.Last == k.rec.Last && urgent:
+		every = 0
+	case ack.Last == k.rec.Last:
 		every = idleRecordEvery
-		if urgent {
-			every = 0
-		}
 	}
 	if left := every - time.Since(k.written); left > 0 {
 		return keepStep{again: left}

@@ -3,12 +3,17 @@ package streamer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
 	"github.com/tidemark-cdc/tidemark/internal/pgtest"
+	"github.com/tidemark-cdc/tidemark/internal/segment"
+	"github.com/tidemark-cdc/tidemark/streamer/ring"
 )
 
 // refusing is a store that refuses the record of the ack while it is told to.
@@ -49,5 +54,44 @@ func TestAnAckThatCannotBeRecordedIsNotReportedAndTheStatusSaysWhy(t *testing.T)
 	w.until("nothing is being written", func() bool { return s.Status().Recording == nil })
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A record a second is enough while more follows. When all is finished, whoever
+// waits for the ack need not wait for the second to pass.
+func TestTheAckIsRecordedAtOnceWhenEverythingIsFinished(t *testing.T) {
+	store := lake.New("file:///lake", lake.NewMemory())
+	relation := &change.Relation{Namespace: "public", Name: "t"}
+	l := &life{buf: newBuffer(ring.Config{}, ring.Start{}), lake: store, at: segment.Location{Instance: "test"}, log: slog.New(slog.DiscardHandler)}
+	k := &keeper{l: l, written: time.Now()}
+	row := func(lsn change.LSN) ring.SegmentID {
+		t.Helper()
+		c := change.Change{Position: change.Position{Timeline: 1, LSN: lsn}, Relation: relation, Operation: change.Insert, Raw: []byte("I")}
+		if err := l.buf.add(t.Context(), nil, nil, &c); err != nil {
+			t.Fatal(err)
+		}
+		l.buf.mark(lsn + 1)
+		view, ok, _ := l.buf.propose(change.TimeOf(time.Now()), true)
+		if !ok {
+			t.Fatal("nothing to cut")
+		}
+		id, err := l.buf.ring.Cut(view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first, second := row(0x100), row(0x200)
+	l.buf.finish(first)
+	if s := k.step(t.Context(), false); s.err != nil || k.rec.Ack != 0 || s.again > recordEvery {
+		t.Errorf("with a segment in flight the record is %s, and again in %s, %v; want none before the second has passed", k.rec.Ack, s.again, s.err)
+	}
+	l.buf.finish(second)
+	if s := k.step(t.Context(), false); s.err != nil || k.rec.Ack != 0x201 {
+		t.Errorf("with everything finished the record is %s, again in %s, %v; want 0/201 at once", k.rec.Ack, s.again, s.err)
+	}
+	l.buf.keepalive(0x300)
+	if s := k.step(t.Context(), false); s.err != nil || k.rec.Ack != 0x201 || s.again <= recordEvery {
+		t.Errorf("for a keepalive alone the record is %s, again in %s, %v; want it to wait", k.rec.Ack, s.again, s.err)
 	}
 }

@@ -230,7 +230,7 @@ func (r *Ring) Keepalive(end change.LSN) (ackMoved bool) {
 func (r *Ring) mark(lsn change.LSN) (ackMoved bool) {
 	r.greatest = lsn
 	switch {
-	case r.write == r.read:
+	case r.Settled():
 		return r.move(Ack{LSN: lsn, Last: r.last, Time: r.lastTime})
 	case r.write == r.cut:
 		// Into the last segment with a change: an empty one may have been opened.

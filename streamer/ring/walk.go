@@ -65,6 +65,9 @@ func (r *Ring) walk() (ackMoved bool) {
 // Ack is what may be acknowledged now.
 func (r *Ring) Ack() Ack { return r.ack }
 
+// Settled says that every change is finished: none waits or is in flight.
+func (r *Ring) Settled() bool { return r.read == r.write }
+
 // Stats is a picture of a Ring, for metrics and the status page.
 type Stats struct {
 	// Read, Cut and Write are the counters that divide the ranges.
