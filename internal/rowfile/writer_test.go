@@ -370,33 +370,3 @@ func TestAnErrorOfTheWriterBelowComesOut(t *testing.T) {
 		t.Errorf("with room for all: %v", err)
 	}
 }
-
-func BenchmarkEncode(b *testing.B) {
-	changes := many(10_000, 120)
-	var size int64
-	for i := range changes {
-		changes[i].Raw = tuple(row('I'), 'N', fmt.Sprint(i), fmt.Sprintf("customer %d, %x", i*7919, i*104729), "sad")
-		size += int64(len(changes[i].Raw))
-	}
-	var out bytes.Buffer
-	w, err := NewWriter(&out, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(size)
-	b.ReportAllocs()
-	for b.Loop() {
-		out.Reset()
-		if err := w.Reset(&out, Options{}); err != nil {
-			b.Fatal(err)
-		}
-		if err := w.Write(changes); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(len(changes))*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-	b.ReportMetric(float64(out.Len()), "file-bytes")
-}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,12 +50,16 @@ type size struct {
 	// rows of the drains' backlogs, of single of those whose transactions have
 	// one row each, of large of the transaction of which the memory is watched.
 	rows, single, large int
+	// live is for how long the latency is watched at each rate.
+	live time.Duration
+	// segments is how many the backlog of the scaling has.
+	segments int
 }
 
 func (c Config) size() size {
-	s := size{runs: 5, rows: 1_000_000, single: 1_000_000, large: 1_000_000}
+	s := size{runs: 5, rows: 1_000_000, single: 1_000_000, large: 1_000_000, live: 20 * time.Second, segments: 200}
 	if c.Quick {
-		s = size{runs: 3, rows: 300_000, single: 60_000, large: 1_000_000}
+		s = size{runs: 3, rows: 300_000, single: 60_000, large: 1_000_000, live: 6 * time.Second, segments: 60}
 	}
 	if c.Runs > 0 {
 		s.runs = c.Runs
@@ -73,10 +78,17 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"ordered_path", (*bench).path},
+		{"encode", (*bench).encode},
 		{"memory", (*bench).memory},
-		{"drain.c", func(b *bench, ctx context.Context) error { return b.drain(ctx, "c", b.size.rows, b.size.rows) }},
-		{"drain.b", func(b *bench, ctx context.Context) error { return b.drain(ctx, "b", b.size.rows, 1000) }},
-		{"drain.a", func(b *bench, ctx context.Context) error { return b.drain(ctx, "a", b.size.single, 1) }},
+		drain("c", narrow, func(s size) (rows, per int) { return s.rows, s.rows }),
+		drain("b", narrow, func(s size) (rows, per int) { return s.rows, 1000 }),
+		drain("a", narrow, func(s size) (rows, per int) { return s.single, 1 }),
+		drain("full", full, func(s size) (rows, per int) { return s.rows / 2, 1000 }),
+		drain("wide", wide, func(s size) (rows, per int) { return s.rows / 10, 1000 }),
+		{"slow_put", (*bench).slowPut},
+		{"latency", (*bench).latency},
+		{"idle_ack", (*bench).idleAck},
+		{"scale", (*bench).scale},
 	}
 }
 
@@ -119,7 +131,7 @@ func Run(ctx context.Context, cfg Config) (_ []figures.Figure, err error) {
 		return nil, fmt.Errorf("connect to Postgres: %w", err)
 	}
 	defer func() { err = errors.Join(err, b.conn.Close(context.WithoutCancel(ctx))) }()
-	if err := b.createTable(ctx); err != nil {
+	if err := b.createTables(ctx); err != nil {
 		return nil, err
 	}
 	for _, s := range chosen {
@@ -165,16 +177,16 @@ func loadAverage() string {
 	return strings.Join(fields[:3], " ")
 }
 
-// newPipeline sets up a pipeline of the given name over the bench's table. Its
+// newPipeline sets up a pipeline of the given name for a shape of changes. Its
 // slot begins where the log ends now.
-func (b *bench) newPipeline(ctx context.Context, name string, extra pipeline.Settings) (*pipeline.Pipeline, pipeline.Settings, error) {
+func (b *bench) newPipeline(ctx context.Context, name string, of shape, extra pipeline.Settings) (*pipeline.Pipeline, pipeline.Settings, error) {
 	ports, err := stack.FreePorts(1)
 	if err != nil {
 		return nil, nil, err
 	}
 	settings := pipeline.Settings{
-		"postgres.tables":      []string{table},
-		"postgres.publication": publication,
+		"postgres.tables":      []string{of.table()},
+		"postgres.publication": of.publication(),
 		"data.listen":          fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		"ops.listen":           "off",
 		"log.format":           "text",

@@ -27,10 +27,19 @@ type drained struct {
 	peak               proc.Memory
 }
 
+// drain is the scenario drain.<name>: a backlog of so many changes of a shape,
+// in transactions of per each.
+func drain(name string, of shape, amount func(size) (rows, per int)) scenario {
+	return scenario{"drain." + name, func(b *bench, ctx context.Context) error {
+		rows, per := amount(b.size)
+		return b.drain(ctx, name, of, rows, per)
+	}}
+}
+
 // drain measures how long a backlog takes, from the start of the program to the
 // slot's ack of the last transaction. Every run has a pipeline and a peer slot of
 // its own, all made before the backlog, so that they read the same WAL.
-func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err error) {
+func (b *bench) drain(ctx context.Context, letter string, of shape, rows, per int) (err error) {
 	prefix := "drain." + letter + "."
 	type lane struct {
 		pipeline *pipeline.Pipeline
@@ -50,7 +59,7 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		name := fmt.Sprintf("drain-%s-%d", letter, i+1)
 		// By default the rest of a backlog that does not fill a segment waits for
 		// ten seconds, which is a choice and not a speed.
-		p, settings, err := b.newPipeline(ctx, name, pipeline.Settings{"segment.max_age": "200ms"})
+		p, settings, err := b.newPipeline(ctx, name, of, pipeline.Settings{"segment.max_age": "200ms"})
 		if err != nil {
 			return err
 		}
@@ -60,7 +69,7 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		}
 	}
 	b.say("drain.%s: writing %d rows in transactions of %d", letter, rows, per)
-	inside, err := b.fill(ctx, rows, per, 32)
+	inside, err := b.fill(ctx, of, rows, per, 32)
 	if err != nil {
 		return err
 	}
@@ -68,7 +77,7 @@ func (b *bench) drain(ctx context.Context, letter string, rows, per int) (err er
 		var theirs time.Duration
 		var ours drained
 		steps := []func() error{
-			func() (err error) { theirs, err = b.peer.drain(ctx, l.peer, publication, inside); return err },
+			func() (err error) { theirs, err = b.peer.drain(ctx, l.peer, of.publication(), inside); return err },
 			func() (err error) { ours, err = b.drainOwn(ctx, l.pipeline, l.own, inside); return err },
 		}
 		if i%2 == 1 { // neither always comes first

@@ -20,8 +20,9 @@ const (
 
 // passage is a way for the large transaction to pass through a ring.
 type passage struct {
-	name string // of the figures: memory.<name>_mb
-	ring int    // MiB
+	name  string // of the figures: memory.<name>_mb
+	ring  int    // MiB
+	bound int    // MiB, that the streamer may have
 	// late starts the worker only when the ring is full.
 	late bool
 }
@@ -31,9 +32,9 @@ type passage struct {
 // enough to fill the default ring.
 func (b *bench) memory(ctx context.Context) error {
 	for _, p := range []passage{
-		{name: "streamer", ring: 256},
-		{name: "streamer_full_ring", ring: 256, late: true},
-		{name: "streamer_small_ring", ring: 32},
+		{name: "streamer", ring: 32, bound: 80},
+		{name: "default_ring", ring: 256, bound: 256 + allowance},
+		{name: "default_ring_full", ring: 256, bound: 256 + allowance, late: true},
 	} {
 		if err := b.passages(ctx, p); err != nil {
 			return err
@@ -44,7 +45,7 @@ func (b *bench) memory(ctx context.Context) error {
 
 func (b *bench) passages(ctx context.Context, way passage) (err error) {
 	name := fmt.Sprintf("memory-%d-%t", way.ring, way.late)
-	p, settings, err := b.newPipeline(ctx, name, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", way.ring)})
+	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", way.ring)})
 	if err != nil {
 		return err
 	}
@@ -54,18 +55,20 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 		}
 	}()
 	for i := range b.size.runs {
-		streamer, worker, err := b.pass(ctx, p, settings.Slot(), way)
+		streamer, worker, took, err := b.pass(ctx, p, settings.Slot(), way)
 		if err != nil {
 			return err
 		}
-		b.say("memory.%s run %d: streamer %.0f MiB (RSS %.0f), %.1f CPU s; worker %.0f MiB (RSS %.0f), %.1f CPU s; load %s",
-			way.name, i+1, streamer.Anon, streamer.RSS, streamer.cpu, worker.Anon, worker.RSS, worker.cpu, loadAverage())
-		bound := float64(way.ring + allowance)
+		rate := float64(b.size.large) / took.Seconds()
+		b.say("memory.%s run %d: streamer %.0f MiB (RSS %.0f), %.1f CPU s; worker %.0f MiB (RSS %.0f), %.1f CPU s; %.0f rows/s; load %s",
+			way.name, i+1, streamer.Anon, streamer.RSS, streamer.cpu, worker.Anon, worker.RSS, worker.cpu, rate, loadAverage())
+		bound := float64(way.bound)
 		prefix := "memory." + way.name
 		b.report.Add(prefix+"_mb", "MiB", fmt.Sprintf("at most %.0f", bound), streamer.Anon)
 		b.report.Add(prefix+"_rss_mb", "MiB", "", streamer.RSS)
 		b.report.Add(prefix+"_cpu_s", "s", "", streamer.cpu)
 		b.report.Add(prefix+"_worker_mb", "MiB", "", worker.Anon)
+		b.report.Add(prefix+"_rows_per_s", "rows/s", "", rate)
 		if streamer.Anon > bound {
 			b.failed = append(b.failed, fmt.Sprintf(
 				"the streamer had %.0f MiB of anonymous memory with a ring of %d MiB: at most %.0f are allowed", streamer.Anon, way.ring, bound))
@@ -80,8 +83,9 @@ type use struct {
 	cpu         float64
 }
 
-// pass lets one transaction pass.
-func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way passage) (streamer, worker use, err error) {
+// pass lets one transaction pass, and says how long that took from its commit,
+// or from the worker's start if that came later.
+func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way passage) (streamer, worker use, took time.Duration, err error) {
 	var running []*proc.Process
 	var watchers []*proc.Watcher
 	defer func() {
@@ -103,42 +107,44 @@ func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way
 		return err
 	}
 	if err := start("streamer"); err != nil {
-		return streamer, worker, err
+		return streamer, worker, 0, err
 	}
 	if !way.late {
 		if err := start("worker"); err != nil {
-			return streamer, worker, err
+			return streamer, worker, 0, err
 		}
 	}
 	if err := b.streaming(ctx, slot, running...); err != nil {
-		return streamer, worker, err
+		return streamer, worker, 0, err
 	}
-	inside, err := b.fill(ctx, b.size.large, b.size.large, 96)
+	inside, err := b.fill(ctx, narrow, b.size.large, b.size.large, 96)
 	if err != nil {
-		return streamer, worker, err
+		return streamer, worker, 0, err
 	}
 	if way.late {
 		if err := still(ctx, watchers[0], float64(way.ring)/2); err != nil {
-			return streamer, worker, err
+			return streamer, worker, 0, err
 		}
 		if err := start("worker"); err != nil {
-			return streamer, worker, err
+			return streamer, worker, 0, err
 		}
 	}
 	var walsender float64
+	began := time.Now()
 	if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
-		return streamer, worker, err
+		return streamer, worker, 0, err
 	}
+	took = time.Since(began)
 	b.say("memory.%s: the streamer's anonymous memory in twentieths of its life, MiB: %.0f", way.name, watchers[0].Curve(20))
 	for i, u := range []*use{&streamer, &worker} {
 		if u.cpu, err = cpuSeconds(running[i].PID()); err != nil {
-			return streamer, worker, err
+			return streamer, worker, 0, err
 		}
 		if u.Memory, err = watchers[i].End(); err != nil {
-			return streamer, worker, err
+			return streamer, worker, 0, err
 		}
 	}
-	return streamer, worker, nil
+	return streamer, worker, took, nil
 }
 
 // still waits until the peak is at least atLeast MiB and has not grown for a

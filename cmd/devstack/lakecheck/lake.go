@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2" // the driver
 
@@ -211,6 +212,33 @@ func (l *Lake) Days(ctx context.Context) ([]Day, error) {
 		}
 	}
 	return days, nil
+}
+
+// Arrival is how many rows of one commit came with one object, and when a
+// streamer had received them.
+type Arrival struct {
+	// Object is the file's path.
+	Object              string
+	Committed, Received time.Time
+	Rows                int64
+}
+
+// Arrivals lists when the lake's rows were committed and received, by object.
+func (l *Lake) Arrivals(ctx context.Context) ([]Arrival, error) {
+	var all []Arrival
+	err := l.query(ctx, "read when rows arrived", `
+		select filename, epoch_us(commit_time), epoch_us("timestamp"), count(*) from %s group by all order by all`,
+		func(rows *sql.Rows) error {
+			var a Arrival
+			var committed, received int64
+			if err := rows.Scan(&a.Object, &committed, &received, &a.Rows); err != nil {
+				return err
+			}
+			a.Committed, a.Received = time.UnixMicro(committed), time.UnixMicro(received)
+			all = append(all, a)
+			return nil
+		})
+	return all, err
 }
 
 // Query runs a statement in which %s stands for the lake's rows, and returns

@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
+)
+
+// slowBy is how much longer a slow store takes for each PUT.
+const slowBy = 100 * time.Millisecond
+
+// slowPut drains the backlog of case b from a store that takes longer for each
+// PUT, the lake's own records included, and from one that does not.
+func (b *bench) slowPut(ctx context.Context) (err error) {
+	slow, err := b.slowStore(slowBy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, slow.Close()) }()
+	plain, err := b.slowStore(0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plain.Close()) }()
+
+	type lane struct {
+		pipeline *pipeline.Pipeline
+		slot     string
+	}
+	var slots []string
+	defer func() {
+		for _, slot := range slots {
+			if ctx.Err() == nil {
+				err = errors.Join(err, b.dropSlot(ctx, slot))
+			}
+		}
+	}()
+	through := func(name string, store *stack.FaultProxy) (lane, error) {
+		p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms", "lake.endpoint": store.Endpoint()})
+		if err == nil {
+			slots = append(slots, settings.Slot())
+		}
+		return lane{p, settings.Slot()}, err
+	}
+	var lanes [][2]lane
+	for i := range b.size.runs {
+		with, err := through(fmt.Sprintf("slow-put-%d", i+1), slow)
+		if err != nil {
+			return err
+		}
+		without, err := through(fmt.Sprintf("plain-put-%d", i+1), plain)
+		if err != nil {
+			return err
+		}
+		lanes = append(lanes, [2]lane{with, without})
+	}
+	inside, err := b.fill(ctx, narrow, b.size.rows, 1000, 32)
+	if err != nil {
+		return err
+	}
+	for i, pair := range lanes {
+		var took [2]drained
+		for k := range pair {
+			turn := (k + i) % 2 // neither always comes first
+			if took[turn], err = b.drainOwn(ctx, pair[turn].pipeline, pair[turn].slot, inside); err != nil {
+				return err
+			}
+		}
+		ratio := took[0].wall.Seconds() / took[1].wall.Seconds()
+		b.say("slow_put run %d: %.2fs, without %s per PUT %.2fs, ratio %.2f; load %s", i+1, took[0].wall.Seconds(), slowBy, took[1].wall.Seconds(), ratio, loadAverage())
+		b.report.Add("drain.b.slow_put_ratio", "ratio", "the same with no time added to a PUT", ratio)
+	}
+	return nil
+}
+
+// slowStore is a way to the store on which each PUT takes longer. The caller
+// closes it.
+func (b *bench) slowStore(by time.Duration) (*stack.FaultProxy, error) {
+	p, err := stack.NewFaultProxy(b.stack.S3.Address())
+	if err == nil && by > 0 {
+		p.Delay(stack.Puts(""), by)
+	}
+	return p, err
+}
