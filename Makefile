@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
+.PHONY: help build test test-product test-e2e demo bench bench-check bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ bench: ## speed and memory on a fresh stack, into bench.json; QUICK=1 for less w
 	@scripts/bootstrap
 	@$(MAKE) --no-print-directory build
 	@bin/devstack bench $(if $(QUICK),-quick) $(ARGS)
+
+bench-check: ## which figures have moved beyond their spread: BEFORE=old.json AFTER=bench.json
+	@cd cmd/devstack && go run ./bench/check "$(abspath $(or $(BEFORE),$(error say BEFORE=, a bench.json from before)))" "$(abspath $(or $(AFTER),bench.json))"
 
 chaos: ## break everything under load and count what is lost: MINUTES=5, SEED=n for a certain choice, ARGS for more flags
 	@scripts/bootstrap
