@@ -19,6 +19,7 @@ func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, 
 			return err
 		}
 		l.buf.finish(id)
+		l.flights.finish(id)
 		if known {
 			l.observer.InLake(ref.Rows, max(0, time.Since(committed.UTC())))
 		}

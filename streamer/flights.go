@@ -2,6 +2,8 @@ package streamer
 
 import (
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,21 +13,30 @@ import (
 )
 
 // flights is the list of segments that are dispatched and not finished, for the
-// status and for a graceful stop.
+// status and for a graceful stop, and of those that have finished behind one of
+// them, for the status alone.
 type flights struct {
 	mu    sync.Mutex
 	now   map[ring.SegmentID]Flight
 	empty chan struct{} // closed while now is empty
+	// ahead have finished, each behind one of now; at most maxAhead.
+	ahead map[ring.SegmentID]Flight
 }
+
+// maxAhead bounds the finished segments that are remembered one by one.
+const maxAhead = 256
 
 // Flight is a segment in flight.
 type Flight struct {
-	Ref   segment.Ref `json:"ref"`
-	Since time.Time   `json:"since"`
+	Ref segment.Ref `json:"ref"`
+	// Since is when it was dispatched or adopted, Finished when it was seen to be
+	// in the lake; zero before.
+	Since    time.Time `json:"since"`
+	Finished time.Time `json:"finished,omitzero"`
 }
 
 func newFlights() *flights {
-	f := &flights{now: map[ring.SegmentID]Flight{}, empty: make(chan struct{})}
+	f := &flights{now: map[ring.SegmentID]Flight{}, ahead: map[ring.SegmentID]Flight{}, empty: make(chan struct{})}
 	close(f.empty)
 	return f
 }
@@ -39,16 +50,30 @@ func (f *flights) add(id ring.SegmentID, ref segment.Ref) {
 	f.now[id] = Flight{Ref: ref, Since: time.Now()}
 }
 
-func (f *flights) remove(id ring.SegmentID) {
+// remove takes a segment out that is no longer waited for.
+func (f *flights) remove(id ring.SegmentID) { f.end(id, false) }
+
+// finish is remove for a segment that is in the lake.
+func (f *flights) finish(id ring.SegmentID) { f.end(id, true) }
+
+func (f *flights) end(id ring.SegmentID, finished bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.now[id]; !ok {
+	x, ok := f.now[id]
+	if !ok {
 		return
 	}
 	delete(f.now, id)
 	if len(f.now) == 0 {
 		close(f.empty)
 	}
+	if finished && len(f.ahead) < maxAhead {
+		x.Finished = time.Now()
+		f.ahead[id] = x
+	}
+	// What has no unfinished segment before it is walked over.
+	first := slices.Min(append(slices.Collect(maps.Keys(f.now)), math.MaxUint64))
+	maps.DeleteFunc(f.ahead, func(id ring.SegmentID, _ Flight) bool { return id < first })
 }
 
 func (f *flights) count() int {
@@ -57,12 +82,17 @@ func (f *flights) count() int {
 	return len(f.now)
 }
 
-// list gives the flights in stream order.
-func (f *flights) list() []Flight {
+// list gives the flights, and those that have finished ahead, in stream order.
+// Neither is nil.
+func (f *flights) list() (now, ahead []Flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]Flight, 0, len(f.now))
-	for _, x := range f.now {
+	return inOrder(f.now), inOrder(f.ahead)
+}
+
+func inOrder(flights map[ring.SegmentID]Flight) []Flight {
+	all := make([]Flight, 0, len(flights))
+	for _, x := range flights {
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b Flight) int { return a.Ref.First.Compare(b.Ref.First) })

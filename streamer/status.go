@@ -34,6 +34,9 @@ type Status struct {
 	// InFlight lists the segments that are dispatched and not finished, in
 	// stream order. The first one is what holds the ack.
 	InFlight []Flight `json:"in_flight"`
+	// Ahead lists the segments that are finished behind one that is not, in stream
+	// order; at most 256 of Ring.FinishedSegments.
+	Ahead []Flight `json:"ahead"`
 	// Adopted and Reconnects count since the process began.
 	Adopted    int64 `json:"adopted"`
 	Reconnects int64 `json:"reconnects"`
@@ -97,7 +100,7 @@ func phaseOf(connected bool, state string) Phase {
 func (s *Streamer) Status() Status {
 	s.mu.Lock()
 	l, received := s.life, s.before
-	st := Status{Pipeline: s.cfg.Pipeline, State: s.note, InFlight: []Flight{}, Adopted: s.count.adopted.Load(), Reconnects: s.count.reconnects.Load()}
+	st := Status{Pipeline: s.cfg.Pipeline, State: s.note, InFlight: []Flight{}, Ahead: []Flight{}, Adopted: s.count.adopted.Load(), Reconnects: s.count.reconnects.Load()}
 	s.mu.Unlock()
 	if l != nil {
 		received.addAll(l.fill(&st))
@@ -117,7 +120,7 @@ func (l *life) fill(st *Status) (received tally) {
 	st.Received = l.buf.lastReceived()
 	st.AckRecorded, st.Last, st.RecordedAt = rec.Ack, rec.Last, rec.At
 	st.Recording = l.keeper.underWay()
-	st.InFlight = l.flights.list()
+	st.InFlight, st.Ahead = l.flights.list()
 	st.SlotSeen, st.Slot = l.guard.lastSeen()
 	l.mu.Lock()
 	defer l.mu.Unlock()

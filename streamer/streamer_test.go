@@ -25,7 +25,7 @@ func TestRowsReachTheLakeOnceAndTheSlotFollows(t *testing.T) {
 
 func TestTheAckStandsStillWhileOneSegmentIsHeldAndJumpsWhenItEnds(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
-	w.start()
+	s := w.start()
 	w.insert(3)
 	w.caughtUp()
 	before := w.confirmed()
@@ -47,8 +47,13 @@ func TestTheAckStandsStillWhileOneSegmentIsHeldAndJumpsWhenItEnds(t *testing.T) 
 	if got := w.confirmed(); got != before {
 		t.Errorf("confirmed_flush_lsn moved from %s to %s past a segment that is not in the lake", before, got)
 	}
+	w.until("the status shows the held one, and those that have finished behind it", func() bool {
+		st := s.Status()
+		return len(st.InFlight) == 1 && st.InFlight[0].Ref.First == first.First && len(st.Ahead) >= 10 && len(st.Ahead) == st.Ring.FinishedSegments
+	})
 	w.temporal.hold(func(segment.Ref) bool { return false })
 	w.caughtUp()
+	w.until("the status shows no finished ones any more", func() bool { return len(s.Status().Ahead) == 0 })
 	w.checkRows()
 }
 
