@@ -21,7 +21,13 @@ type flights struct {
 	empty chan struct{} // closed while now is empty
 	// ahead have finished, each behind one of now; at most maxAhead.
 	ahead map[ring.SegmentID]Flight
+	// first is the lowest of now, since when it has been that. Without one it is
+	// none.
+	first ring.SegmentID
+	since time.Time
 }
+
+const none ring.SegmentID = math.MaxUint64
 
 // maxAhead bounds the finished segments that are remembered one by one.
 const maxAhead = 256
@@ -36,7 +42,7 @@ type Flight struct {
 }
 
 func newFlights() *flights {
-	f := &flights{now: map[ring.SegmentID]Flight{}, ahead: map[ring.SegmentID]Flight{}, empty: make(chan struct{})}
+	f := &flights{now: map[ring.SegmentID]Flight{}, ahead: map[ring.SegmentID]Flight{}, empty: make(chan struct{}), first: none}
 	close(f.empty)
 	return f
 }
@@ -48,6 +54,7 @@ func (f *flights) add(id ring.SegmentID, ref segment.Ref) {
 		f.empty = make(chan struct{})
 	}
 	f.now[id] = Flight{Ref: ref, Since: time.Now()}
+	f.walk()
 }
 
 // remove takes a segment out that is no longer waited for.
@@ -71,8 +78,16 @@ func (f *flights) end(id ring.SegmentID, finished bool) {
 		x.Finished = time.Now()
 		f.ahead[id] = x
 	}
-	// What has no unfinished segment before it is walked over.
-	first := slices.Min(append(slices.Collect(maps.Keys(f.now)), math.MaxUint64))
+	f.walk()
+}
+
+// walk finds the first one, and forgets what has no unfinished one before it. The
+// caller holds mu.
+func (f *flights) walk() {
+	first := slices.Min(append(slices.Collect(maps.Keys(f.now)), none))
+	if first != f.first {
+		f.first, f.since = first, time.Now()
+	}
 	maps.DeleteFunc(f.ahead, func(id ring.SegmentID, _ Flight) bool { return id < first })
 }
 
@@ -82,12 +97,15 @@ func (f *flights) count() int {
 	return len(f.now)
 }
 
-// list gives the flights, and those that have finished ahead, in stream order.
-// Neither is nil.
-func (f *flights) list() (now, ahead []Flight) {
+// list gives the flights, and those that have finished ahead, in stream order,
+// neither nil; and since when the first flight has been the first.
+func (f *flights) list() (now, ahead []Flight, since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return inOrder(f.now), inOrder(f.ahead)
+	if f.first != none {
+		since = f.since
+	}
+	return inOrder(f.now), inOrder(f.ahead), since
 }
 
 func inOrder(flights map[ring.SegmentID]Flight) []Flight {

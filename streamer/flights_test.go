@@ -14,6 +14,7 @@ func TestFlightsShowWhatHasFinishedBehindOneThatHasNot(t *testing.T) {
 	for id := ring.SegmentID(1); id <= 5; id++ {
 		f.add(id, segment.Ref{First: change.Position{Timeline: 1, LSN: change.LSN(id)}})
 	}
+	_, _, begun := f.list()
 	ids := func(flights []Flight) (ids []int) {
 		for _, x := range flights {
 			ids = append(ids, int(x.Ref.First.LSN))
@@ -32,7 +33,13 @@ func TestFlightsShowWhatHasFinishedBehindOneThatHasNot(t *testing.T) {
 		{5, nil, nil},
 	} {
 		f.finish(step.finish)
-		now, ahead := f.list()
+		now, ahead, since := f.list()
+		if since.IsZero() != (len(now) == 0) || len(now) > 0 && since.Before(now[0].Since) {
+			t.Errorf("after %s has finished: the first of %d has been that since %s", step.finish, len(now), since)
+		}
+		if first := step.now; len(first) > 0 && first[0] == 1 && !since.Equal(begun) || len(first) > 0 && first[0] != 1 && !since.After(begun) {
+			t.Errorf("after %s has finished: the first has been that since %s, the one before since %s", step.finish, since, begun)
+		}
 		if !slices.Equal(ids(now), step.now) || !slices.Equal(ids(ahead), step.ahead) {
 			t.Errorf("after %s has finished: %v in flight and %v ahead, want %v and %v", step.finish, ids(now), ids(ahead), step.now, step.ahead)
 		}
@@ -55,11 +62,11 @@ func TestFlightsRememberABoundedNumberAhead(t *testing.T) {
 			f.finish(id)
 		}
 	}
-	if _, ahead := f.list(); len(ahead) != maxAhead {
+	if _, ahead, _ := f.list(); len(ahead) != maxAhead {
 		t.Errorf("%d are remembered, want %d", len(ahead), maxAhead)
 	}
 	f.remove(1)
-	if now, ahead := f.list(); len(now) > 0 || len(ahead) > 0 {
+	if now, ahead, _ := f.list(); len(now) > 0 || len(ahead) > 0 {
 		t.Errorf("%d are in flight and %d ahead", len(now), len(ahead))
 	}
 }

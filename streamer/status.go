@@ -34,6 +34,9 @@ type Status struct {
 	// InFlight lists the segments that are dispatched and not finished, in
 	// stream order. The first one is what holds the ack.
 	InFlight []Flight `json:"in_flight"`
+	// HeldSince is when everything before InFlight's first one had finished, so
+	// that the ack has stood there since; zero without one.
+	HeldSince time.Time `json:"held_since,omitzero"`
 	// Ahead lists the segments that are finished behind one that is not, in stream
 	// order; at most 256 of Ring.FinishedSegments.
 	Ahead []Flight `json:"ahead"`
@@ -120,7 +123,7 @@ func (l *life) fill(st *Status) (received tally) {
 	st.Received = l.buf.lastReceived()
 	st.AckRecorded, st.Last, st.RecordedAt = rec.Ack, rec.Last, rec.At
 	st.Recording = l.keeper.underWay()
-	st.InFlight, st.Ahead = l.flights.list()
+	st.InFlight, st.Ahead, st.HeldSince = l.flights.list()
 	st.SlotSeen, st.Slot = l.guard.lastSeen()
 	l.mu.Lock()
 	defer l.mu.Unlock()

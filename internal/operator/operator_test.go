@@ -261,6 +261,30 @@ func TestAnOpenSegmentIsAsItIsDescribed(t *testing.T) {
 	}
 }
 
+func TestASegmentIsFoundWithItsPendingAttempt(t *testing.T) {
+	f, o := pipeline(t)
+	begun := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
+	f.pending[refAt(3).WorkflowID()] = &workflowpb.PendingActivityInfo{Attempt: 1, State: enumspb.PENDING_ACTIVITY_STATE_STARTED, LastStartedTime: timestamppb.New(begun)}
+	s, pending, err := o.Find(t.Context(), refAt(4).First)
+	if err != nil || s.State != Retrying || s.Attempt != 3 || s.LastError != "access denied" || pending == nil || !pending.Began.IsZero() {
+		t.Errorf("the one that is retried: %+v, %+v, %v", s, pending, err)
+	}
+	s, pending, err = o.Find(t.Context(), refAt(3).First)
+	if err != nil || s.State != Running || pending == nil || !pending.Began.Equal(begun) {
+		t.Errorf("the one that runs: %+v, %+v, %v", s, pending, err)
+	}
+	s, pending, err = o.Find(t.Context(), refAt(5).First)
+	if err != nil || s.State != Waiting || s.LastError != "no decoder understands it" || pending != nil {
+		t.Errorf("the one that waits: %+v, %+v, %v", s, pending, err)
+	}
+	if _, _, err := o.Find(t.Context(), refAt(9).First); !errors.Is(err, ErrUnknown) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if len(f.queries) > 0 {
+		t.Errorf("visibility was asked: %q", f.queries)
+	}
+}
+
 func TestWhatIsNoSegmentIsPassedOver(t *testing.T) {
 	f, o := pipeline(t)
 	f.add(t, workflows.SegmentName, refAt(7), open, workflows.Uploading).Memo = nil

@@ -49,6 +49,24 @@ type Pending struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
+// Find gives the segment that begins at first as it stands now, and the attempt
+// that is under way or next; nil if there is none. ErrUnknown.
+func (o *Operator) Find(ctx context.Context, first change.Position) (Segment, *Pending, error) {
+	response, err := o.described(ctx, o.id(first))
+	if err != nil {
+		return Segment{}, nil, err
+	}
+	var s Segment
+	if err := o.fill(ctx, &s, response); err != nil {
+		return Segment{}, nil, err
+	}
+	var pending *Pending
+	for _, a := range response.GetPendingActivities() {
+		pending = o.pending(a)
+	}
+	return s, pending, nil
+}
+
 // Show gives the details of the segment that begins at first. ErrUnknown.
 func (o *Operator) Show(ctx context.Context, first change.Position) (Details, error) {
 	response, err := o.described(ctx, o.id(first))
