@@ -29,6 +29,14 @@ func (h *health) temporalOutage(since time.Time, err error) {
 	}
 }
 
+// outage is since when Temporal has not been reached, and why; zero while it
+// answers.
+func (h *health) outage() (since time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.temporalBad, h.temporalErr
+}
+
 // temporalOutageFor is for how long Temporal has not been reached; zero while it
 // answers.
 func (h *health) temporalOutageFor(now time.Time) time.Duration {

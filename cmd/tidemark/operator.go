@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/operator"
@@ -10,18 +11,24 @@ import (
 // openOperator connects to Temporal for a verb that looks at segments. The
 // second result ends the connection.
 func openOperator(c *config.Config, sys system) (*operator.Operator, func(), error) {
-	opts, _, err := temporalOptions(c, sys.environ)
-	if err != nil {
-		return nil, nil, refused(err)
-	}
 	tc, err := lazyTemporal(c, sys.environ, nil, newLogger(c, sys))
 	if err != nil {
 		return nil, nil, err
 	}
+	o, err := newOperator(c, sys.environ, tc)
+	return o, tc.Close, err
+}
+
+// newOperator makes an operator over a client.
+func newOperator(c *config.Config, environ []string, tc client.Client) (*operator.Operator, error) {
+	opts, _, err := temporalOptions(c, environ)
+	if err != nil {
+		return nil, refused(err)
+	}
 	return operator.New(tc, operator.Config{
 		Pipeline: c.Pipeline, Address: opts.HostPort, Namespace: opts.Namespace,
 		TaskQueue: c.Temporal.TaskQueue, UI: c.Temporal.UI,
-	}), tc.Close, nil
+	}), nil
 }
 
 // withOperator runs a verb that needs the pipeline's name and Temporal, and

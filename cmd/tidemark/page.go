@@ -19,6 +19,8 @@ type pageStatus struct {
 	Ready    bool             `json:"ready"`
 	Reasons  []string         `json:"reasons"`
 	Streamer *streamer.Status `json:"streamer,omitempty"`
+	// Holds says what holds the ack of Streamer.
+	Holds *ops.Ack `json:"holds,omitempty"`
 }
 
 // page is the service of health, status and metrics; without run if it is off.
@@ -45,6 +47,9 @@ func (p *process) page(ctx context.Context) (service, error) {
 	page := ops.Page{
 		Ready: p.reasons, Status: func() any { return p.status() }, Metrics: p.metrics,
 		Tokens: tokens, Level: p.level, Profiles: p.cfg.Ops.Pprof, Logger: p.logger,
+	}
+	if p.streamer != nil {
+		page.Live = p.live()
 	}
 	return service{name: "the page of health, status and metrics", run: func(ctx context.Context) error { return page.Serve(ctx, ln) }}, nil
 }
@@ -85,8 +90,10 @@ func (p *process) status() pageStatus {
 		Ready: len(reasons) == 0, Reasons: append([]string{}, reasons...),
 	}
 	if p.streamer != nil {
+		now := time.Now()
+		p.attempts.look(now)
 		st := p.streamer.Status()
-		s.Streamer = &st
+		s.Streamer, s.Holds = &st, new(p.holds(st, now))
 	}
 	return s
 }

@@ -25,17 +25,17 @@ type surroundings struct {
 // preflight refuses surroundings in which a long-running verb cannot do its
 // work, all that is wrong at once, and logs what will bite later. Once a
 // process has started it waits out whatever fails; what is wrong from the
-// start, a person has to see.
-func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, error) {
+// start, a person has to see. What was found comes back with the lake.
+func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, []finding, error) {
 	around := lookAround(ctx, c, forRun, r.streamer, tr, logger)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if err := refusal(around.findings); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	logWarnings(around.findings, logger)
-	return around.lake, nil
+	return around.lake, around.findings, nil
 }
 
 // lookAround asks everyone and changes nothing, but for the object of the

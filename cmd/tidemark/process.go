@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/activities"
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/flight"
+	"github.com/tidemark-cdc/tidemark/internal/operator"
 	"github.com/tidemark-cdc/tidemark/internal/ops"
 	"github.com/tidemark-cdc/tidemark/internal/readback"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
@@ -58,7 +59,15 @@ type process struct {
 	metrics  *prometheus.Registry
 	client   client.Client
 	tracker  *tracker.Tracker
-	streamer *streamer.Streamer // nil without that role
+	// findings are the preflight's, which was over at begun.
+	findings []finding
+	begun    time.Time
+
+	// What follows is nil without the role of a streamer.
+	streamer *streamer.Streamer
+	observer *ops.StreamerObserver
+	attempts *attempts
+	operator *operator.Operator
 }
 
 // runProcess runs the parts that roles ask for until ctx ends, and stops them
@@ -93,7 +102,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.tracker, err = newTracker(p.cfg, p.sys.environ, p.client, p.health, eager, p.logger); err != nil {
 		return err
 	}
-	lake, err := preflight(ctx, p.cfg, p.roles, p.tracker, p.logger)
+	lake, findings, err := preflight(ctx, p.cfg, p.roles, p.tracker, p.logger)
 	if ctx.Err() != nil {
 		return nil // stopped as asked, before anything began
 	}
@@ -101,13 +110,14 @@ func (p *process) run(ctx context.Context) (err error) {
 		return err
 	}
 
+	p.findings, p.begun = findings, time.Now()
 	var services []service
 	at := segment.Location{Instance: p.instance}
 	var streaming service
 	if p.roles.streamer {
+		p.observer = ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes(), streamer.Endings())
 		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{
-			Tracker: p.tracker, Lake: lake, Logger: p.logger,
-			Observer: ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes(), streamer.Endings()),
+			Tracker: p.tracker, Lake: lake, Logger: p.logger, Observer: p.observer,
 		})
 		if err != nil {
 			return refused(err)
@@ -121,6 +131,10 @@ func (p *process) run(ctx context.Context) (err error) {
 		services = append(services, service{name: "the data plane", run: data.Run})
 		streaming = service{name: "the streamer", run: func(ctx context.Context) error { return p.streamer.Run(ctx, at) }}
 		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, p.reading))
+		if p.operator, err = newOperator(p.cfg, p.sys.environ, p.client); err != nil {
+			return err
+		}
+		p.attempts = &attempts{find: p.operator.Find, flights: func() []streamer.Flight { return p.streamer.Status().InFlight }}
 	}
 	if p.roles.worker {
 		data, err := flight.NewClient(dataClientConfig(p.cfg), p.logger)
@@ -158,7 +172,11 @@ func (p *process) run(ctx context.Context) (err error) {
 		return err
 	}
 	if page.run != nil {
-		services = append([]service{page}, services...)
+		shown := []service{page}
+		if p.attempts != nil {
+			shown = append(shown, service{name: "the questions about attempts", run: p.attempts.run})
+		}
+		services = append(shown, services...)
 	}
 	return runServices(ctx, services...)
 }

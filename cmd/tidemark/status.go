@@ -20,8 +20,8 @@ func newStatus(sys system) *cobra.Command {
 	cmd := verb("status", "Show the slot's lag, the ring, the segments in flight and the ack",
 		`Show how a pipeline stands: the slot as Postgres sees it, how much WAL is kept
 for it and how long that can go on, what the lake has on
-record, and, if the streamer runs on this machine (or at ops.listen), its ring
-and the segments in flight. That no streamer answers is shown and is no failure;
+record, and, if the streamer runs on this machine (or at ops.listen), its ring,
+the segments in flight, and what holds the ack. That no streamer answers is shown and is no failure;
 a database or lake that cannot be asked is one.
 
 With --watch it is shown again every --interval: redrawn in place on a terminal,

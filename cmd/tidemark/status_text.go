@@ -60,6 +60,11 @@ func (r statusReport) writeText(w io.Writer) {
 		line("streamer", "the process at ops.listen is a %s, not a streamer", r.Process.Verb)
 	default:
 		writeStreamer(line, r.Process.Streamer)
+		if a := r.Process.Holds; a != nil && a.Why != "" {
+			line("ack", "%s: %s", a.What, a.Why)
+		} else if a != nil {
+			line("ack", "%s", a.What)
+		}
 		for _, reason := range r.Process.Reasons {
 			line("not ready", "%s", reason)
 		}

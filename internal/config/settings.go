@@ -66,7 +66,7 @@ func settingsOf(c *Config) []setting {
 		{key: "temporal.namespace", value: stringValue{&c.Temporal.Namespace}, usage: "Temporal `namespace` (default: TEMPORAL_NAMESPACE or the profile's)"},
 		{key: "temporal.profile", value: stringValue{&c.Temporal.Profile}, usage: "`profile` of the Temporal configuration file (default: TEMPORAL_PROFILE)"},
 		{key: "temporal.task_queue", value: stringValue{&c.Temporal.TaskQueue}, usage: "task queue's `name` (default tidemark-<pipeline>)"},
-		{key: "temporal.ui", value: stringValue{&c.Temporal.UI}, url: true, usage: "`URL` of Temporal's UI, for links that tidemark segments shows"},
+		{key: "temporal.ui", value: stringValue{&c.Temporal.UI}, url: true, usage: "`URL` of Temporal's UI, for links that tidemark segments and the status page show"},
 
 		{key: "segment.max_rows", value: intValue{&c.Segment.MaxRows}, def: "10000", usage: "a segment is cut at this `number` of rows"},
 		{key: "segment.max_bytes", value: sizeValue{&c.Segment.MaxBytes}, def: "16MiB", usage: "a segment is cut at this `size`"},

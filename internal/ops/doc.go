@@ -1,5 +1,7 @@
 // Package ops serves a process' own page over HTTP, and holds its metrics:
 //
+//	/              a streamer's status page, for people
+//	/events        what that page shows, as it changes
 //	/healthz       200 as long as the process answers
 //	/readyz        200 when it does its work, 503 and the reasons when it does not
 //	/status        what the process is doing, as JSON

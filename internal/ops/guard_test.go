@@ -18,11 +18,16 @@ import (
 // guarded is a page that wants one of the file's tokens, and what it logs.
 func guarded(t *testing.T, file string) (http.Handler, *bytes.Buffer) {
 	t.Helper()
-	var log bytes.Buffer
-	p := Page{
+	return guardedPage(t, Page{
 		Ready: func() []string { return []string{"a reason"} }, Status: func() any { return "a status" },
-		Metrics: prometheus.NewRegistry(), Level: new(slog.LevelVar), Profiles: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	}
+		Metrics: prometheus.NewRegistry(), Level: new(slog.LevelVar), Profiles: true,
+	}, file)
+}
+
+func guardedPage(t *testing.T, p Page, file string) (http.Handler, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	p.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	var err error
 	if p.Tokens, err = bearer.Follow("ops.token_file", file, p.Logger); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,12 @@ type StreamerObserver struct {
 	latency    prometheus.Histogram
 	changes    prometheus.Counter
 	restarts   *prometheus.CounterVec
+
+	mu sync.Mutex
+	// inLake counts changes as changes does; slowest is the longest latency since
+	// the last Sample, negative without one.
+	inLake  int64
+	slowest time.Duration
 }
 
 // NewStreamerObserver registers the metrics of a pipeline's streamer. causes are
@@ -26,6 +33,7 @@ func NewStreamerObserver(r prometheus.Registerer, pipeline string, causes, endin
 			[]float64{0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 30, 60, 120, 300, 900, 3600, 6 * 3600}),
 		changes:  m.counter("changes_in_lake_total", "Changes of the segments that were seen to have come into the lake."),
 		restarts: m.counters("segments_restarted_total", "Segments in flight whose workflow was started again, by how it had ended.", "ending"),
+		slowest:  -1,
 	}
 	for _, cause := range causes {
 		o.reconnects.WithLabelValues(cause)
@@ -44,6 +52,27 @@ func (o *StreamerObserver) Reconnected(cause string) { o.reconnects.WithLabelVal
 func (o *StreamerObserver) InLake(rows int64, sinceCommit time.Duration) {
 	o.latency.Observe(sinceCommit.Seconds())
 	o.changes.Add(float64(rows))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inLake += rows
+	o.slowest = max(o.slowest, sinceCommit)
+}
+
+// Sample is what the charts take from a reading, and from what has come into the
+// lake since the last Sample.
+func (o *StreamerObserver) Sample(r Reading) Sample {
+	s := Sample{LagBytes: -1, Age: r.SegmentAge}
+	for _, n := range r.Received {
+		s.Received += n
+	}
+	if r.Slot != nil {
+		s.LagBytes = max(0, r.Slot.LagBytes)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s.InLake, s.Latency = o.inLake, o.slowest
+	o.slowest = -1
+	return s
 }
 
 // Restarted counts a segment whose workflow was started again.

@@ -25,10 +25,12 @@ type Page struct {
 	Ready func() []string
 	// Status gives a value to show as JSON.
 	Status func() any
+	// Live is what the status page shows; nil for a process without one.
+	Live *Live
 	// Metrics is gathered for /metrics.
 	Metrics prometheus.Gatherer
 	// Tokens, if set, are those of which a caller must show one, but for
-	// /healthz, and for whether /readyz is.
+	// /healthz, for whether /readyz is, and for / itself, which holds no data.
 	Tokens *bearer.Tokens
 	// Level is the level of the process' log, which /log-level shows and sets.
 	Level *slog.LevelVar
@@ -61,10 +63,20 @@ func Listen(ctx context.Context, addr string, anyPort bool) (net.Listener, error
 }
 
 // Serve answers on ln until ctx ends, and closes ln. Requests that are being
-// answered then get two seconds.
+// answered then get two seconds, but for those that go on for as long as somebody
+// reads: they end at once.
 func (p Page) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := newStream(p.Live, p.Logger)
+	if p.Live != nil {
+		sampled := make(chan struct{})
+		go func() { defer close(sampled); events.sample(ctx) }()
+		defer func() { cancel(); <-sampled }()
+	}
 	srv := &http.Server{
-		Handler:           p.Handler(),
+		Handler:           p.handler(events),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog:          slog.NewLogLogger(p.Logger.Handler(), slog.LevelDebug),
 	}
@@ -75,8 +87,8 @@ func (p Page) Serve(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("serve health, status and metrics on %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer stop()
 	if srv.Shutdown(grace) != nil {
 		srv.Close()
 	}
@@ -86,8 +98,10 @@ func (p Page) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// Handler answers the paths of the page.
-func (p Page) Handler() http.Handler {
+// Handler answers the paths of the page. Nothing but Serve fills the history.
+func (p Page) Handler() http.Handler { return p.handler(newStream(p.Live, p.Logger)) }
+
+func (p Page) handler(events *stream) http.Handler {
 	closed := http.NewServeMux()
 	closed.HandleFunc("GET /readyz", p.ready(true))
 	closed.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -104,6 +118,12 @@ func (p Page) Handler() http.Handler {
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
+	if p.Live != nil {
+		closed.Handle("GET /events", events)
+		open.HandleFunc("GET /{$}", serveStatusPage)
+	} else {
+		open.HandleFunc("GET /{$}", serveIndex)
+	}
 	if p.Tokens == nil {
 		open.Handle("/", closed)
 	} else {
