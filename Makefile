@@ -1,18 +1,20 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-product test-e2e demo bench bench-check bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
+.PHONY: help build tidemark test test-product test-e2e demo bench bench-check bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # One set of build flags everywhere, or every set fills a build cache of its own.
-build: ## bin/tidemark, and bin/devstack: Temporal, S3 and Postgres for development
+build: tidemark ## bin/tidemark, and bin/devstack: Temporal, S3 and Postgres for development
+	@echo "building bin/devstack (the first time takes 5 to 10 minutes: it embeds a Temporal server)"
+	@cd cmd/devstack && go build -o ../../bin/devstack .
+
+tidemark: ## bin/tidemark alone
 	@mkdir -p bin
 	@echo "building bin/tidemark"
 	@go build -o bin/tidemark ./cmd/tidemark
-	@echo "building bin/devstack (the first time takes 5 to 10 minutes: it embeds a Temporal server)"
-	@cd cmd/devstack && go build -o ../../bin/devstack .
 
 test: ## all tests, on real Postgres 15 and 18, Temporal and S3; installs what is missing
 	@scripts/bootstrap
