@@ -36,7 +36,7 @@ func wrongLinks(p doctest.Page, pages []doctest.Page, exists func(file string) b
 			switch {
 			case !isPage && !exists(file):
 				say("there is no %s", file)
-			case anchor != "" && !slices.Contains(to.Anchors(), anchor):
+			case anchor != "" && !to.Has(anchor):
 				say("%s has no heading for #%s", file, anchor)
 			}
 		}
@@ -74,6 +74,34 @@ func TestEveryPageIsLinkedFromAnother(t *testing.T) {
 	for _, p := range pages {
 		if strings.HasPrefix(p.Path, "docs/") && !linked[p.Path] {
 			t.Errorf("no page links to %s", p.Path)
+		}
+	}
+}
+
+// missingInContents gives the sections that a page's list of its own sections,
+// before the first of them, does not have. A page with fewer than three such
+// links has no list.
+func missingInContents(p doctest.Page) []string {
+	sections := p.Headings()
+	sections = slices.DeleteFunc(sections, func(h doctest.Heading) bool { return h.Level != 2 })
+	var listed, missing []string
+	for _, l := range p.Links() {
+		if anchor, own := strings.CutPrefix(l.Text, "#"); own && len(sections) > 0 && l.Line < sections[0].Line {
+			listed = append(listed, anchor)
+		}
+	}
+	for _, h := range sections {
+		if len(listed) >= 3 && !slices.Contains(listed, h.Anchor) {
+			missing = append(missing, fmt.Sprintf("%s:%d: the page's table of contents has no link to #%s", p.Path, h.Line, h.Anchor))
+		}
+	}
+	return missing
+}
+
+func TestTablesOfContentsAreComplete(t *testing.T) {
+	for _, p := range doctest.Pages(t, "..") {
+		for _, text := range missingInContents(p) {
+			t.Error(text)
 		}
 	}
 }
@@ -210,16 +238,19 @@ func TestWhatIsWrongInTheDocumentationIsSeen(t *testing.T) {
 		"`[no](b.md)`":         "",
 
 		"`make build`, `make`, `make demo ONCE=1`": "",
-		"`make war`":                               "there is no target war",
-		"```sh\ncd x && make war\n```\n":           "docs/p.md:2: make war: there is no target war",
-		"```text\nmake war\n```\n":                 "",
-		"`go test ./internal/doctest -run X`":      "",
-		"`go test ./nowhere`":                      "there is no folder ./nowhere",
-		"`lake.url`, `lake.url: s3://b`, `go.mod`": "",
-		"`lake.uri`":                               "there is no setting lake.uri",
+		"`make war`":                                                  "there is no target war",
+		"```sh\ncd x && make war\n```\n":                              "docs/p.md:2: make war: there is no target war",
+		"```text\nmake war\n```\n":                                    "",
+		"`go test ./internal/doctest -run X`":                         "",
+		"`go test ./nowhere`":                                         "there is no folder ./nowhere",
+		"`lake.url`, `lake.url: s3://b`, `go.mod`":                    "",
+		"[a](#a) [b](#b) [c](#c)\n## A\n## B\n## C\n### Not listed\n": "",
+		"[a](#a) [b](#b) [b](#b)\n## A\n## B\n## C\n":                 "docs/p.md:4: the page's table of contents has no link to #c",
+		"[a](#a)\n## A\n[b](#b), [b](#b)\n## B\n":                     "",
+		"`lake.uri`": "there is no setting lake.uri",
 	} {
 		p := doctest.Page{Path: "docs/p.md", Text: text}
-		got := slices.Concat(wrongLinks(p, append(pages, p), exists), wrongCommands(p, programs), wrongSettings(p, settings))
+		got := slices.Concat(wrongLinks(p, append(pages, p), exists), wrongCommands(p, programs), wrongSettings(p, settings), missingInContents(p))
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
 			t.Errorf("in %s is found %q, want %q", text, got, want)
 		}

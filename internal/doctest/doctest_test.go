@@ -22,8 +22,8 @@ const sample = "# The `first`, and *only*\n" +
 
 func TestAPageIsTakenApart(t *testing.T) {
 	p := Page{Path: "docs/sample.md", Text: sample}
-	if got, want := p.Anchors(), []string{"the-first-and-only", "twice", "twice-1", "linked-a_b"}; !slices.Equal(got, want) {
-		t.Errorf("anchors %q, want %q", got, want)
+	if got, want := p.Headings(), []Heading{{1, 1, "the-first-and-only"}, {3, 2, "twice"}, {4, 2, "twice-1"}, {5, 3, "linked-a_b"}}; !slices.Equal(got, want) {
+		t.Errorf("headings %v, want %v", got, want)
 	}
 	var links []string
 	for _, l := range p.Links() {

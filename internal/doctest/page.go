@@ -98,7 +98,7 @@ var (
 	target     = regexp.MustCompile(`!?\[[^\]]*\]\(([^)\s]+)\)`)
 	// attribute is how HTML within a page leads elsewhere.
 	attribute = regexp.MustCompile(`\b(?:src|srcset|href)="([^"]+)"`)
-	heading   = regexp.MustCompile(`^#{1,6} +(.+?) *#*$`)
+	heading   = regexp.MustCompile(`^(#{1,6}) +(.+?) *#*$`)
 )
 
 // Code is what stands in `back quotes` outside of blocks.
@@ -126,25 +126,38 @@ func (p Page) find(in func(line string) [][]string) []Piece {
 	return found
 }
 
-// Anchors are what a link may have after #, as GitHub makes them of headings:
-// https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links
-func (p Page) Anchors() []string {
+// Heading is where a link may lead within a page.
+type Heading struct {
+	// Line is where it stands, Level the number of its #.
+	Line, Level int
+	// Anchor is what a link to it has after #, as GitHub makes it of the text:
+	// https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links
+	Anchor string
+}
+
+// Headings are the page's, in order.
+func (p Page) Headings() []Heading {
 	_, prose := p.split()
-	var anchors []string
+	var found []Heading
 	times := map[string]int{}
-	for _, line := range prose {
+	for i, line := range prose {
 		m := heading.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		a := anchorOf(m[1])
+		a := anchorOf(m[2])
 		times[a]++
 		if n := times[a]; n > 1 {
 			a += "-" + strconv.Itoa(n-1)
 		}
-		anchors = append(anchors, a)
+		found = append(found, Heading{Line: i + 1, Level: len(m[1]), Anchor: a})
 	}
-	return anchors
+	return found
+}
+
+// Has says whether the page has a heading with an anchor.
+func (p Page) Has(anchor string) bool {
+	return slices.ContainsFunc(p.Headings(), func(h Heading) bool { return h.Anchor == anchor })
 }
 
 var linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
