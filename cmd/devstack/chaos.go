@@ -23,7 +23,7 @@ func runChaos(ctx context.Context, args []string) error {
 		fs.Float64Var(&minutes, "minutes", 5, "how long to break things")
 		fs.Uint64Var(&c.Seed, "seed", 0, "chooses the faults, their moments and the transactions (default: by the clock)")
 		fs.IntVar(&c.Rate, "rate", 1000, "about how many row changes per second to write")
-		fs.DurationVar(&c.TemporalAway, "temporal-away", 0, "stop Temporal once for so long, halfway and on top of -minutes")
+		fs.DurationVar(&c.TemporalAway, "temporal-away", 0, "stop Temporal once for so long, at first and on top of -minutes")
 		fs.IntVar(&c.AfterKill, "after-kill", 5000, "kill everything once more at the end, under this many changes per second; 0 leaves it out")
 		fs.IntVar(&c.Postgres, "pg", 0, "15 or 18 (default: 18 with an even seed, else 15)")
 		fs.StringVar(&only, "only", "", "kinds of faults, with commas (default: all); -only list prints them")

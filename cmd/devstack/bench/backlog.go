@@ -78,14 +78,18 @@ func (b *bench) createTables(ctx context.Context) error {
 // ones have about width bytes. It gives a position inside the last transaction,
 // after its last row: an ack at or above it covers everything.
 func (b *bench) fill(ctx context.Context, of shape, rows, per, width int) (inside string, err error) {
-	call := fmt.Sprintf("call bench.fill('%s', %d, %d, %d, null)", of, rows, per, width)
+	return b.call(ctx, fmt.Sprintf("call bench.fill('%s', %d, %d, %d, null)", of, rows, per, width))
+}
+
+// call calls a procedure that writes a backlog and gives a position inside its
+// last transaction, and has all of that sent.
+func (b *bench) call(ctx context.Context, call string) (inside string, err error) {
 	// By the simple protocol, in which a procedure may commit for certain.
 	if err := b.conn.QueryRow(ctx, call, pgx.QueryExecModeSimpleProtocol).Scan(&inside); err != nil {
 		return "", fmt.Errorf("write the backlog: %w", err)
 	}
 	// Walsenders send what is flushed, which a synchronous commit sees to.
-	_, err = b.conn.Exec(ctx, "begin; set local synchronous_commit = on; select txid_current(); commit")
-	if err != nil {
+	if _, err = b.conn.Exec(ctx, "begin; set local synchronous_commit = on; select txid_current(); commit"); err != nil {
 		return "", fmt.Errorf("flush the log: %w", err)
 	}
 	return inside, nil

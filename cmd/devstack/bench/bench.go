@@ -89,6 +89,9 @@ func scenarios() []scenario {
 		{"latency", (*bench).latency},
 		{"idle_ack", (*bench).idleAck},
 		{"scale", (*bench).scale},
+		{"temporal", (*bench).temporalCost},
+		{"tables", (*bench).tables},
+		{"pipelines", (*bench).pipelines},
 	}
 }
 

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
+)
+
+// tables drains the same number of rows out of more and more tables.
+func (b *bench) tables(ctx context.Context) error {
+	for i := range b.size.runs {
+		for _, n := range []int{1, 100, 10_000} {
+			if err := b.tablesOnce(ctx, i+1, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) tablesOnce(ctx context.Context, run, n int) (err error) {
+	name := fmt.Sprintf("tables-%d-%d", n, run)
+	schema := fmt.Sprintf("many_%d", n)
+	// In parts: one transaction that makes 10,000 tables holds as many locks.
+	_, err = b.conn.Exec(ctx, fmt.Sprintf("create schema if not exists %s", schema))
+	for k := 1; k <= n && err == nil; k += 500 {
+		_, err = b.conn.Exec(ctx, fmt.Sprintf(`do $$ begin for i in %d .. %d loop
+			execute format('create table if not exists %s.t%%s (id bigint primary key, note text not null)', i); end loop; end $$`, k, min(k+499, n), schema))
+	}
+	if err != nil {
+		return fmt.Errorf("make %d tables: %w", n, err)
+	}
+	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{
+		"segment.max_age": "200ms", "postgres.tables": []string{schema + ".*"}, "postgres.publication": schema,
+	})
+	if err != nil {
+		return err
+	}
+	slot := settings.Slot()
+	defer func() {
+		if ctx.Err() == nil {
+			err = errors.Join(err, b.dropSlot(ctx, slot))
+		}
+	}()
+	rows := b.size.rows / 10
+	// Each transaction writes ten tables.
+	_, err = b.conn.Exec(ctx, fmt.Sprintf(`create or replace procedure bench.spread(n integer, tables integer, inout inside pg_lsn) language plpgsql as $$
+		begin
+			for i in 1 .. n / 100 loop
+				for k in 1 .. 10 loop
+					execute format('insert into %s.t%%s select nextval(''bench.ids''), md5(g::text) from generate_series(1, 10) g', 1 + (i * 10 + k) %% tables);
+				end loop;
+				inside := pg_current_wal_insert_lsn();
+				commit;
+			end loop;
+		end $$`, schema))
+	if err != nil {
+		return fmt.Errorf("write to %d tables: %w", n, err)
+	}
+	inside, err := b.call(ctx, fmt.Sprintf("call bench.spread(%d, %d, null)", rows, n))
+	if err != nil {
+		return err
+	}
+	d, err := b.drainOwn(ctx, p, slot, inside)
+	if err != nil {
+		return err
+	}
+	rate := float64(rows) / d.wall.Seconds()
+	b.say("tables run %d: %d tables, %.0f rows/s, %.0f MiB; load %s", run, n, rate, d.peak.Anon, loadAverage())
+	b.report.Add(fmt.Sprintf("tables_%d.rows_per_s", n), "rows/s", "", rate)
+	b.report.Add(fmt.Sprintf("tables_%d.memory_mb", n), "MiB", "", d.peak.Anon)
+	return nil
+}
+
+// pipelines drains the same backlog by more and more pipelines at once, each a
+// process of its own.
+func (b *bench) pipelines(ctx context.Context) error {
+	for i := range b.size.runs {
+		for _, n := range []int{1, 2, 4, 8} {
+			if err := b.pipelinesOnce(ctx, i+1, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) pipelinesOnce(ctx context.Context, run, n int) (err error) {
+	var all []*pipeline.Pipeline
+	var slots []string
+	var running []*proc.Process
+	var watchers []*proc.Watcher
+	defer func() {
+		var group sync.WaitGroup
+		errs := make([]error, len(running))
+		for i, r := range running {
+			group.Go(func() { errs[i] = r.Stop(stopGrace) })
+		}
+		group.Wait()
+		err = errors.Join(append(errs, err)...)
+		for _, slot := range slots {
+			if ctx.Err() == nil {
+				err = errors.Join(err, b.dropSlot(ctx, slot))
+			}
+		}
+	}()
+	for i := range n {
+		p, settings, err := b.newPipeline(ctx, fmt.Sprintf("pipelines-%d-%d-%d", run, n, i+1), narrow, pipeline.Settings{"segment.max_age": "200ms"})
+		if err != nil {
+			return err
+		}
+		all, slots = append(all, p), append(slots, settings.Slot())
+	}
+	rows := b.size.rows / 5
+	inside, err := b.fill(ctx, narrow, rows, 1000, 32)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for i, p := range all {
+		child, err := p.Start(slots[i], "run")
+		if err != nil {
+			return err
+		}
+		running, watchers = append(running, child), append(watchers, proc.Watch(ctx, child.PID()))
+	}
+	for _, slot := range slots {
+		var walsender float64
+		if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
+			return err
+		}
+	}
+	rate := float64(n*rows) / time.Since(began).Seconds()
+	var memory float64
+	for _, w := range watchers {
+		peak, err := w.End()
+		if err != nil {
+			return err
+		}
+		memory = max(memory, peak.Anon)
+	}
+	b.say("pipelines run %d: %d at once, %.0f rows/s in all, at most %.0f MiB each; load %s", run, n, rate, memory, loadAverage())
+	b.report.Add(fmt.Sprintf("pipelines_%d.rows_per_s", n), "rows/s", "", rate)
+	b.report.Add(fmt.Sprintf("pipelines_%d.memory_mb", n), "MiB", "", memory)
+	return nil
+}
