@@ -35,8 +35,12 @@ func (b *bench) tablesOnce(ctx context.Context, run, n int) (err error) {
 	if err != nil {
 		return fmt.Errorf("make %d tables: %w", n, err)
 	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s.t%d", schema, i+1)
+	}
 	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{
-		"segment.max_age": "200ms", "postgres.tables": []string{schema + ".*"}, "postgres.publication": schema,
+		"segment.max_age": "200ms", "postgres.tables": all, "postgres.publication": schema,
 	})
 	if err != nil {
 		return err
