@@ -40,6 +40,7 @@ func (l *life) adopt(ctx context.Context, own segment.Ref, rec segment.Record, a
 		return err
 	}
 	l.count.adopted.Add(1)
+	l.traces.adopting(adoptions[action], rec)
 	l.log.Info("adopting a recorded segment", "first", rec.Ref.First, "last", rec.Ref.Last, "proposed_last", own.Last, "state", rec.State, "reason", rec.Reason)
 	if action == AdoptFinished {
 		return l.absorb(ctx, rec.Ref)
@@ -118,6 +119,8 @@ func (l *life) absorb(ctx context.Context, ref segment.Ref) error {
 				l.bridge(last, ref.Last)
 			}
 			l.follows = ref.Last
+			l.traces.dispatched(ref, "")
+			l.traces.finished(ref.First)
 			l.buf.finish(id)
 			return nil
 		}
@@ -208,6 +211,7 @@ func (l *life) tryAdoptObject(ctx context.Context, own segment.Ref) (bool, error
 		return false, err
 	}
 	l.count.adopted.Add(1)
+	l.traces.adopting(AdoptedObject, segment.Record{})
 	l.log.Info("adopting a segment from the lake", "first", ref.First, "last", ref.Last, "key", e.Key)
 	return true, l.absorb(ctx, ref)
 }

@@ -18,6 +18,7 @@ func (l *life) goAwait(ctx context.Context, id ring.SegmentID, ref segment.Ref, 
 		if err := l.await(ctx, ref, rec); err != nil {
 			return err
 		}
+		l.traces.finished(ref.First)
 		l.buf.finish(id)
 		l.flights.finish(id)
 		if known {
@@ -39,6 +40,7 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 		if err != nil {
 			return err
 		}
+		l.traces.awaited(ref.First, rec)
 		switch rec.State {
 		case segment.Completed:
 			return nil
@@ -59,6 +61,7 @@ func (l *life) await(ctx context.Context, ref segment.Ref, rec segment.Record) e
 		if err != nil {
 			return err
 		}
+		l.traces.runs(ref.First, rec)
 	}
 }
 

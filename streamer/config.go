@@ -85,12 +85,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Deps are what a Streamer works with. All but Observer are required.
+// Deps are what a Streamer works with. All but Observer and Tracer are required.
 type Deps struct {
 	Tracker  Tracker
 	Lake     Lake
 	Logger   *slog.Logger
 	Observer Observer
+	Tracer   Tracer
 }
 
 // Tracker is the durable record of segments: Temporal. Its methods retry what

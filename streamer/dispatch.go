@@ -65,6 +65,7 @@ const againAfter = 500 * time.Millisecond
 // startOrAdopt brings the segment that begins where view does under way: view
 // itself, or whatever boundary an earlier process recorded there.
 func (l *life) startOrAdopt(ctx context.Context, view ring.View) error {
+	l.traces.begin(view)
 	own := l.refOf(view)
 	for {
 		if done, err := l.adoptObject(ctx, own); done || err != nil {
@@ -140,6 +141,7 @@ func (l *life) launch(ctx context.Context, ref segment.Ref, view ring.View, rec 
 	l.follows = ref.Last
 	l.furthest.note(ref.Last)
 	l.flights.add(id, ref)
+	l.traces.dispatched(ref, rec.RunID)
 	l.log.Debug("segment dispatched", "first", ref.First, "last", ref.Last, "rows", ref.Rows, "bytes", ref.Bytes, "run", rec.RunID, "adopted", !rec.Started)
 	l.goAwait(ctx, id, ref, rec)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/change"
 	"github.com/tidemark-cdc/tidemark/internal/segment"
@@ -27,10 +28,13 @@ type fakeTemporal struct {
 	held     func(segment.Ref) bool
 	released chan struct{} // closed and replaced when held changes
 	starts   int
+	runs     int
 	uploads  sync.WaitGroup
 	// store, if set, puts the object of a segment into the lake before the
 	// segment completes.
 	store func(segment.Ref) error
+	// since is when runs begin, as Start and Restart say.
+	since time.Time
 }
 
 type entry struct {
@@ -99,8 +103,9 @@ func (f *fakeTemporal) Restart(_ context.Context, ref segment.Ref, at segment.Lo
 // run begins a run; f.mu is held.
 func (f *fakeTemporal) run(ref segment.Ref, at segment.Location) segment.Record {
 	ctx, cancel := context.WithCancel(context.Background())
+	f.runs++
 	e := &entry{
-		rec: segment.Record{State: segment.Running, RunID: fmt.Sprint(f.starts), Ref: ref, Started: true},
+		rec: segment.Record{State: segment.Running, RunID: fmt.Sprint(f.runs), Since: f.since, Ref: ref, Started: true},
 		at:  at, closed: make(chan struct{}), moved: make(chan struct{}), cancel: cancel,
 	}
 	f.entries[ref.WorkflowID()] = e
@@ -144,7 +149,15 @@ func (f *fakeTemporal) terminate(ref segment.Ref) {
 	defer f.mu.Unlock()
 	e := f.entries[ref.WorkflowID()]
 	e.cancel()
+	e.rec.Reason = "terminated: somebody wanted it so"
 	f.end(e, segment.Broken, nil)
+}
+
+// complete closes a running segment as its worker would.
+func (f *fakeTemporal) complete(ref segment.Ref) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end(f.entries[ref.WorkflowID()], segment.Completed, nil)
 }
 
 // rewrite makes the record of a segment another one.

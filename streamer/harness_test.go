@@ -72,6 +72,7 @@ type world struct {
 	temporal *fakeTemporal
 	tracker  Tracker // what streamers are given: temporal
 	observer Observer
+	tracer   Tracer
 	cfg      Config
 	rows     int // inserted so far
 	streams  atomic.Int64
@@ -272,7 +273,7 @@ func (w *world) startWith(l Lake, change ...func(*Config)) *process {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: level}))
-	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: l, Logger: log, Observer: w.observer})
+	s, err := New(cfg, Deps{Tracker: w.tracker, Lake: l, Logger: log, Observer: w.observer, Tracer: w.tracer})
 	if err != nil {
 		w.t.Fatal(err)
 	}

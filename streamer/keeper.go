@@ -133,6 +133,7 @@ func (k *keeper) record(ctx context.Context, ack ring.Ack) error {
 			k.rec, k.etag, k.written = rec, etag, time.Now()
 			k.mu.Unlock()
 			k.l.reported(rec.Ack)
+			k.l.traces.acknowledged(rec.Last)
 			return nil
 		case errors.Is(err, lake.ErrPrecondition):
 			return newLife("another process has written the lake's record of the ack: %v", err)

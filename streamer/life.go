@@ -47,6 +47,7 @@ type life struct {
 	drain    chan struct{}
 	count    *counters
 	observer Observer
+	traces   *traces
 	furthest *furthest
 	drift    *driftGuard
 	pauses   *pauses
@@ -118,8 +119,8 @@ func (s *Streamer) live(ctx context.Context, at segment.Location) error {
 func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *connection) (*life, error) {
 	l := &life{
 		cfg: s.cfg, at: at, tracker: s.deps.Tracker, lake: s.deps.Lake, log: s.deps.Logger,
-		observer: s.deps.Observer,
-		admin:    s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift, pauses: &s.pauses,
+		observer: s.deps.Observer, traces: newTraces(s.deps.Tracer),
+		admin: s.admin, dial: s.connect, count: &s.count, furthest: &s.furthest, drift: &s.drift, pauses: &s.pauses,
 		lineage: first.lineage, systemID: first.system.SystemID, timeline: first.system.Timeline,
 		shelf: s.shelf, flights: newFlights(), guard: newGuard(s.deps.Logger),
 		places: make(chan struct{}, s.cfg.MaxInFlight), drain: make(chan struct{}),

@@ -51,10 +51,8 @@ func (s *shelf) committed(first change.Position) (change.Time, bool) {
 	s.mu.Lock()
 	v := s.held[first].view
 	s.mu.Unlock()
-	for chunk := range v.Chunks() {
-		if len(chunk) > 0 {
-			return chunk[0].CommitTime, true
-		}
+	if c := firstOf(v); c != nil {
+		return c.CommitTime, true
 	}
 	return 0, false
 }

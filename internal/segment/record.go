@@ -1,6 +1,9 @@
 package segment
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // State is what Temporal knows of a segment.
 type State string
@@ -23,6 +26,8 @@ type Record struct {
 	State State
 	// RunID is the run that State speaks of. Empty with None.
 	RunID string
+	// Since is when that run began, by Temporal's clock; zero if it was not asked.
+	Since time.Time
 	// Ref is the recorded reference: boundary, digest, lake. Zero with None.
 	Ref Ref
 	// Started says that the very call that returned this Record started the

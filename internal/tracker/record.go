@@ -47,6 +47,9 @@ func (t *Tracker) Describe(ctx context.Context, pipeline string, first change.Po
 		return segment.Record{}, foreign(id, fmt.Sprintf("its memo speaks of segment %s of pipeline %q", ref.First, ref.Pipeline))
 	}
 	rec := segment.Record{RunID: info.GetExecution().GetRunId(), Ref: ref}
+	if at := info.GetStartTime(); at != nil {
+		rec.Since = at.AsTime()
+	}
 	switch info.GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		rec.State = segment.Completed

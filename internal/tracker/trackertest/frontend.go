@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Namespace is the one that a Frontend has.
@@ -54,6 +55,7 @@ type run struct {
 	status    enumspb.WorkflowExecutionStatus
 	reason    string
 	start     *workflowservice.StartWorkflowExecutionRequest
+	began     time.Time
 	signals   []*commonpb.Payloads
 }
 
@@ -225,7 +227,7 @@ func (f *Frontend) AddSearchAttributes(_ context.Context, req *operatorservice.A
 func (f *Frontend) open(start *workflowservice.StartWorkflowExecutionRequest) *run {
 	id := start.GetWorkflowId()
 	f.runs++
-	r := &run{id: id, runID: fmt.Sprintf("run-%d", f.runs), status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, start: start}
+	r := &run{id: id, runID: fmt.Sprintf("run-%d", f.runs), status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, start: start, began: time.Now()}
 	f.workflows[id] = append(f.workflows[id], r)
 	f.changed.Broadcast()
 	return r
@@ -234,7 +236,7 @@ func (f *Frontend) open(start *workflowservice.StartWorkflowExecutionRequest) *r
 func (r *run) info() *workflowpb.WorkflowExecutionInfo {
 	return &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: r.id, RunId: r.runID},
-		Type:      r.start.GetWorkflowType(), Status: r.status, Memo: r.start.GetMemo(),
+		Type:      r.start.GetWorkflowType(), Status: r.status, Memo: r.start.GetMemo(), StartTime: timestamppb.New(r.began),
 	}
 }
 

@@ -151,6 +151,9 @@ func (s *suite) start() {
 	s.want(rec, err, segment.Running, ref, true)
 	found, err := s.Describe(s.ctx, s.pipeline, ref.First)
 	s.want(found, err, segment.Running, ref, false)
+	if age := time.Since(found.Since); age < -bound || age > 2*bound {
+		s.Errorf("the run is found to have begun at %s", found.Since)
+	}
 	if found.RunID != rec.RunID || !slices.Equal(found.Ref.Tables, ref.Tables) || found.Ref.Lake != ref.Lake || found.Ref.Day != ref.Day {
 		s.Errorf("started %+v, recorded %+v", rec, found)
 	}
