@@ -27,6 +27,8 @@ type Activities struct {
 	ReadBack ReadBack
 	// Observer, if set, is told what the attempts do.
 	Observer Observer
+	// Tracer, if set, is told of each attempt.
+	Tracer Tracer
 	// Logger is required.
 	Logger *slog.Logger
 	// HeartbeatEvery is the pause between two heartbeats, and before the first:
@@ -68,7 +70,7 @@ func (a *Activities) Upload(ctx context.Context, in UploadInput) (UploadResult, 
 	t := a.begin(ctx, "upload", in)
 	defer t.end()
 	out, err := t.upload(ctx)
-	t.observer.Attempted(t.action, string(classOf(ctx, err)))
+	t.ended(ctx, out, err)
 	return out, toTemporal(ctx, t.action, in.Ref, err)
 }
 
@@ -79,7 +81,7 @@ func (a *Activities) Quarantine(ctx context.Context, in QuarantineInput) (Upload
 	t := a.begin(ctx, "quarantine", in)
 	defer t.end()
 	out, err := t.quarantine(ctx)
-	t.observer.Attempted(t.action, string(classOf(ctx, err)))
+	t.ended(ctx, out, err)
 	return out, toTemporal(ctx, t.action, in.Ref, err)
 }
 

@@ -21,12 +21,16 @@ type attempt struct {
 	encode    encoder
 	encodeRaw encoder
 	observer  Observer
+	tracer    Tracer // nil: none
 	log       *slog.Logger
 
 	mu       sync.Mutex
 	progress Progress // guarded by mu
-	// stepping and taken are only touched by the attempt itself.
+	// begun is when the attempt began, for tracer. stepping, steps and taken are
+	// only touched by the attempt itself.
+	begun    time.Time
 	stepping stepping
+	steps    steps
 	room     *room // nil: no bound
 	taken    int64 // of room
 
@@ -39,7 +43,7 @@ func (a *Activities) begin(ctx context.Context, action string, in UploadInput) *
 	t := &attempt{
 		in: in, action: action, number: info.Attempt,
 		lake: a.Lake, source: a.Source, encode: a.rows, encodeRaw: a.raw,
-		observer: a.observed(), room: a.shared(),
+		observer: a.observed(), tracer: a.Tracer, room: a.shared(), begun: time.Now(),
 		log:  a.Logger.With("pipeline", in.Ref.Pipeline, "segment", in.Ref.First.String(), "attempt", info.Attempt),
 		stop: make(chan struct{}),
 	}
@@ -90,7 +94,11 @@ func (t *attempt) beat(ctx context.Context, every time.Duration) {
 
 // enter notes for the next heartbeat what is being done.
 func (t *attempt) enter(step Step, rows, bytes int64) {
-	t.stepping.move(t.observer, step, time.Now())
+	now := time.Now()
+	t.stepping.move(t.observer, step, now)
+	if t.tracer != nil {
+		t.steps.enter(step, rows, bytes, now)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.progress = Progress{Step: step, Rows: rows, Bytes: bytes}

@@ -52,13 +52,13 @@ func (s *stepping) move(o Observer, next Step, now time.Time) {
 		return
 	}
 	if s.step != "" {
-		o.Stepped(s.step.word(), now.Sub(s.since))
+		o.Stepped(s.step.Word(), now.Sub(s.since))
 	}
 	*s = stepping{step: next, since: now}
 }
 
-// word names a step in one word.
-func (s Step) word() string {
+// Word names a step in one word.
+func (s Step) Word() string {
 	word, _, _ := strings.Cut(string(s), " ")
 	return word
 }

@@ -20,7 +20,7 @@ func (a *Activities) Replay(ctx context.Context, in ReplayInput) (UploadResult, 
 	t := a.begin(ctx, "replay", UploadInput{Version: in.Version, Ref: in.Ref})
 	defer t.end()
 	out, err := t.replay(ctx)
-	t.observer.Attempted(t.action, string(classOf(ctx, err)))
+	t.ended(ctx, out, err)
 	return out, toTemporal(ctx, t.action, in.Ref, err)
 }
 
