@@ -189,6 +189,7 @@ func layerViolations(s source, imp string) []string {
 	onlyFrom("internal/config")
 	onlyFrom("internal/ops")
 	onlyFrom("internal/login")
+	onlyFrom("internal/tracing")
 	onlyFrom("worker")
 	onlyFrom("streamer")
 	onlyFrom("workflows", "worker", "internal/tracker", "internal/operator")
@@ -202,6 +203,7 @@ func layerViolations(s source, imp string) []string {
 	deny(strings.HasPrefix(imp, "github.com/aws/") && !within(s.pkg, "internal/lake", "cmd"), "S3 is known to lake only")
 	deny(strings.HasPrefix(imp, "github.com/jackc/") && !within(s.pkg, "streamer/replication", "internal/pgoutput", "internal/readback", "cmd"),
 		"the Postgres libraries are known to replication, pgoutput and readback only")
+	deny(strings.HasPrefix(imp, "go.opentelemetry.io/") && s.pkg != "internal/tracing", "OpenTelemetry is known to tracing only")
 	deny((strings.HasPrefix(imp, "github.com/spf13/") || strings.HasPrefix(imp, "github.com/knadh/")) && !within(s.pkg, "internal/config", "cmd"),
 		"flags and settings are known to config and cmd only")
 	return found
@@ -240,6 +242,7 @@ func TestTheRulesSeeWhatBreaksThem(t *testing.T) {
 		"the environment, read below":     {source{pkg: "internal/lake", uses: []string{"os.Getenv"}}, "only cmd reads the environment"},
 		"a name that says nothing":        {source{pkg: "internal/utils"}, "named for what it provides"},
 		"errors dressed elsewhere":        {source{pkg: "worker", uses: []string{"temporal.NewApplicationError"}}, "only activities turns errors"},
+		"spans made anywhere":             {source{pkg: "streamer", imports: []string{"go.opentelemetry.io/otel/trace"}}, "OpenTelemetry is known"},
 		"Postgres reached from the lake":  {source{pkg: "internal/lake", imports: []string{"github.com/jackc/pgx/v5"}}, "Postgres libraries"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,6 +57,7 @@ type process struct {
 	uploads  *failedUploads
 	stopping stopping
 	metrics  *prometheus.Registry
+	traces   *traces // nil: none
 	client   client.Client
 	tracker  *tracker.Tracker
 	// findings are the preflight's, which was over at begun.
@@ -94,7 +95,11 @@ func runProcess(ctx context.Context, c *config.Config, sys system, r roles) erro
 }
 
 func (p *process) run(ctx context.Context) (err error) {
-	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, sdkMetrics{library: ops.NewLibrary(p.metrics)}, p.logger); err != nil {
+	if p.traces, err = newTraces(ctx, p.cfg, p.sys.environ, p.roles, p.instance, p.logger); err != nil {
+		return refused(err)
+	}
+	defer p.traces.close()
+	if p.client, err = lazyTemporal(p.cfg, p.sys.environ, sdkMetrics{library: ops.NewLibrary(p.metrics)}, p.logger, p.traces.interceptors()...); err != nil {
 		return err
 	}
 	defer p.client.Close()
@@ -117,7 +122,7 @@ func (p *process) run(ctx context.Context) (err error) {
 	if p.roles.streamer {
 		p.observer = ops.NewStreamerObserver(p.metrics, p.cfg.Pipeline, streamer.Causes(), streamer.Endings())
 		p.streamer, err = streamer.New(streamerConfig(p.cfg), streamer.Deps{
-			Tracker: p.tracker, Lake: lake, Logger: p.logger, Observer: p.observer,
+			Tracker: p.tracker, Lake: lake, Logger: p.logger, Observer: p.observer, Tracer: p.traces.ofStreamer(),
 		})
 		if err != nil {
 			return refused(err)
@@ -151,6 +156,7 @@ func (p *process) run(ctx context.Context) (err error) {
 			},
 			Lake: lake, Logger: p.logger,
 			Observer: watched{ops.NewWorkerObserver(p.metrics, p.cfg.Pipeline, classNames()), p.uploads},
+			Tracer:   p.traces.ofWorker(),
 			MaxBytes: uploadBytes(p.cfg),
 		}
 		if p.cfg.Worker.Toast == "lookup" {

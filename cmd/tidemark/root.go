@@ -195,7 +195,7 @@ func loadSettings(cmd *cobra.Command, sys system, need config.Need) (*config.Con
 		}
 	}
 	c, err := config.Load(config.Sources{File: file, Environ: sys.environ, Flags: cmd.Flags()}, need)
-	if err != nil {
+	if err = withTracing(err, c, sys.environ); err != nil {
 		err = refused(err)
 	}
 	return c, err

@@ -22,7 +22,7 @@ stops at once. Either way nothing is lost or doubled.`,
 			}
 			return runProcess(cmd.Context(), c, sys, roles{streamer: true, worker: true})
 		})
-	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "temporal-address", "segment", "ring", "worker", "ops", "log")
+	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "temporal-address", "segment", "ring", "worker", "ops", "tracing", "log")
 }
 
 func newStreamer(sys system) *cobra.Command {
@@ -42,7 +42,7 @@ acknowledged. A second one stops at once. Either way nothing is lost or doubled.
 			}
 			return runProcess(cmd.Context(), c, sys, roles{streamer: true})
 		})
-	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "temporal-address", "segment", "ring", "streamer", "data", "ops", "log")
+	return withSettings(cmd, "pipeline", "postgres-url", "lake-url", "lake-endpoint", "temporal-address", "segment", "ring", "streamer", "data", "ops", "tracing", "log")
 }
 
 func newWorker(sys system) *cobra.Command {
@@ -59,5 +59,5 @@ worker.drain_timeout). A second one stops at once; other workers then take over.
 			}
 			return runProcess(cmd.Context(), c, sys, roles{worker: true})
 		})
-	return withSettings(cmd, "pipeline", "lake-url", "lake-endpoint", "temporal-address", "worker", "data-t", "data-insecure", "ops", "log")
+	return withSettings(cmd, "pipeline", "lake-url", "lake-endpoint", "temporal-address", "worker", "data-t", "data-insecure", "ops", "tracing", "log")
 }

@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/interceptor"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/tracker"
@@ -66,13 +67,13 @@ func fillTemporal(c *config.Config, environ []string) error {
 
 // lazyTemporal makes a client that connects when it is first used, so that a
 // process can start while Temporal is down.
-func lazyTemporal(c *config.Config, environ []string, metrics client.MetricsHandler, logger *slog.Logger) (client.Client, error) {
+func lazyTemporal(c *config.Config, environ []string, metrics client.MetricsHandler, logger *slog.Logger, interceptors ...interceptor.ClientInterceptor) (client.Client, error) {
 	opts, _, err := temporalOptions(c, environ)
 	if err != nil {
 		return nil, refused(err)
 	}
 	opts.Logger = worker.ClientLogger(calm(logger))
-	opts.MetricsHandler = metrics
+	opts.MetricsHandler, opts.Interceptors = metrics, interceptors
 	tc, err := client.NewLazyClient(opts)
 	if err != nil {
 		return nil, fmt.Errorf("make a Temporal client for %s: %w", opts.HostPort, err)

@@ -18,6 +18,7 @@ type Config struct {
 	Worker   Worker
 	Data     Data
 	Ops      Ops
+	Tracing  Tracing
 	Log      Log
 
 	settings []setting
@@ -192,6 +193,16 @@ type Ops struct {
 	// Pprof serves the Go runtime's profiles below /debug/pprof/. Default false.
 	Pprof bool
 }
+
+// Tracing says whether segments are traced. Where traces go the variables of
+// OpenTelemetry say, which are no settings.
+type Tracing struct {
+	// Exporter is TracingOTLP, or "off", the default.
+	Exporter string
+}
+
+// TracingOTLP is the Tracing.Exporter that sends traces by OTLP.
+const TracingOTLP = "otlp"
 
 // Log says what is logged and how.
 type Log struct {

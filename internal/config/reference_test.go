@@ -21,7 +21,7 @@ Unknown names are refused, with the nearest known one. A variable that is set to
 
 ` + "`tidemark config`" + ` prints the values in force, with passwords masked, and where each came from.
 
-Passwords never go into flags: for Postgres use the URL in the file or the environment, ` + "`PGPASSWORD`, a `PGPASSFILE`, `postgres.password_file` or `postgres.password_command`" + `; for S3 the AWS credential chain; for Temporal ` + "`TEMPORAL_API_KEY`" + ` or a profile. Temporal's own settings (` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_PROFILE`, `TEMPORAL_TLS_*`, `temporal.toml`" + `) work as for the temporal command; the settings below override them.
+Passwords never go into flags: for Postgres use the URL in the file or the environment, ` + "`PGPASSWORD`, a `PGPASSFILE`, `postgres.password_file` or `postgres.password_command`" + `; for S3 the AWS credential chain; for Temporal ` + "`TEMPORAL_API_KEY`" + ` or a profile; for a collector of traces ` + "`OTEL_EXPORTER_OTLP_HEADERS`" + `. Temporal's own settings (` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_PROFILE`, `TEMPORAL_TLS_*`, `temporal.toml`" + `) work as for the temporal command; the settings below override them.
 
 | setting | default | meaning |
 |---|---|---|

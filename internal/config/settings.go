@@ -95,6 +95,8 @@ func settingsOf(c *Config) []setting {
 		{key: "ops.insecure", value: boolValue{&c.Ops.Insecure}, usage: "allow that page on an address other than loopback without a token"},
 		{key: "ops.pprof", value: boolValue{&c.Ops.Pprof}, usage: "serve the Go runtime's profiles below /debug/pprof/ of that page"},
 
+		{key: "tracing.exporter", value: stringValue{&c.Tracing.Exporter}, def: "off", choices: []string{"off", TracingOTLP}, usage: "`exporter` of OpenTelemetry traces: otlp, to where the variables OTEL_EXPORTER_OTLP_... say, or off"},
+
 		{key: "log.level", value: stringValue{&c.Log.Level}, def: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "`level`: debug, info, warn or error"},
 		{key: "log.format", value: stringValue{&c.Log.Format}, def: "auto", choices: []string{"auto", "text", "json"}, usage: "`format`: text, json, or auto: text on a terminal"},
 	}
