@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
@@ -56,8 +55,7 @@ const secretRow = "row-data-of-a-customer"
 // oneRow is a segment of one row that can be decoded, and its source.
 func oneRow(l *lake.Lake) (segment.Ref, segment.Source) {
 	rel := &change.Relation{OID: 16384, Hash: 7, Namespace: "public", Name: "orders", Identity: 'd', Columns: []change.Column{{Name: "id", Type: 25, Modifier: -1, Key: true}}}
-	raw := binary.BigEndian.AppendUint32([]byte{'I'}, rel.OID)
-	raw = binary.BigEndian.AppendUint32(append(raw, 'N', 0, 1, 't'), uint32(len(secretRow)))
+	raw := []byte{'I', 0, 0, 0x40, 0, 'N', 0, 1, 't', 0, 0, 0, byte(len(secretRow))}
 	cs := []change.Change{{
 		Position: change.Position{Timeline: 1, LSN: 0x16B3748}, LSN: 0x16B3700, CommitTime: change.Time(20000 * 24 * 3600 * 1e6), Received: 1,
 		Relation: rel, Raw: append(raw, secretRow...), XID: 700, Operation: change.Insert,
