@@ -92,6 +92,7 @@ func scenarios() []scenario {
 		{"temporal", (*bench).temporalCost},
 		{"tables", (*bench).tables},
 		{"pipelines", (*bench).pipelines},
+		{"verify", (*bench).verify},
 	}
 }
 

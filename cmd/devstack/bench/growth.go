@@ -153,3 +153,17 @@ func (b *bench) pipelinesOnce(ctx context.Context, run, n int) (err error) {
 	b.report.Add(fmt.Sprintf("pipelines_%d.memory_mb", n), "MiB", "", memory)
 	return nil
 }
+
+// verify is tidemark verify over a million objects, whose listing and footers
+// are simulated. One run: it takes a minute, and what it holds does not vary.
+func (b *bench) verify(ctx context.Context) error {
+	got, err := goBenchmarks(ctx, "./internal/lake", "^BenchmarkVerify$", "s", "held-bytes/object")
+	if err != nil {
+		return err
+	}
+	own := got["BenchmarkVerify"]
+	b.say("verify: a million objects in %.0f s, most of them the simulation's; %.0f bytes held per object; load %s", own["s"], own["held-bytes/object"], loadAverage())
+	b.report.Add("verify.million_objects_s", "s", "", own["s"])
+	b.report.Add("verify.held_bytes_per_object", "bytes", "", own["held-bytes/object"])
+	return nil
+}

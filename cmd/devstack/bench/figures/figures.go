@@ -15,7 +15,7 @@ import (
 // Figure is one measured quantity over several runs.
 type Figure struct {
 	Name string `json:"name"`
-	// Unit is "ratio", "s", "ns", "MiB" or "allocations".
+	// Unit is "ratio", "s", "ms", "ns", "rows/s", "MiB", "bytes" or "allocations".
 	Unit   string  `json:"unit"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
