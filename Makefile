@@ -16,7 +16,7 @@ tidemark: ## bin/tidemark alone
 	@echo "building bin/tidemark"
 	@go build -o bin/tidemark ./cmd/tidemark
 
-test: ## all tests, on real Postgres 15 and 18, Temporal and S3; installs what is missing
+test: ## all tests, on real Postgres 15 and 18, Temporal, S3 and Chromium; installs what is missing
 	@scripts/bootstrap
 	@scripts/test
 
