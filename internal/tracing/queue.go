@@ -190,11 +190,14 @@ func (o *outage) end(lost int64) {
 }
 
 // masked is text, which may be what a collector has answered, without the values
-// of headers.
+// of headers, or a word of one: the token after Bearer. What is shorter than a
+// secret can be stays.
 func (s Settings) masked(text string) string {
 	for _, value := range s.headers {
-		if value != "" {
-			text = strings.ReplaceAll(text, value, "xxxxx")
+		for _, part := range append([]string{value}, strings.Fields(value)...) {
+			if len(part) >= 4 {
+				text = strings.ReplaceAll(text, part, "xxxxx")
+			}
 		}
 	}
 	return text

@@ -252,7 +252,8 @@ func TestAnOutageOfTheCollectorIsToldOnceAndWithoutSecrets(t *testing.T) {
 	refusing := true
 	r.Answer = func(w http.ResponseWriter, req *http.Request) bool {
 		if refusing {
-			http.Error(w, "I do not know "+req.Header.Get("Authorization"), http.StatusForbidden)
+			_, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+			http.Error(w, "I do not know "+req.Header.Get("Authorization")+" nor "+token, http.StatusForbidden)
 		}
 		return refusing
 	}
@@ -267,7 +268,7 @@ func TestAnOutageOfTheCollectorIsToldOnceAndWithoutSecrets(t *testing.T) {
 	for range 5 {
 		flush()
 	}
-	if got := log.with("traces are not delivered"); len(got) != 1 || !strings.Contains(got[0], "403 Forbidden") || !strings.Contains(got[0], "I do not know xxxxx") {
+	if got := log.with("traces are not delivered"); len(got) != 1 || !strings.Contains(got[0], "403 Forbidden") || !strings.Contains(got[0], "I do not know xxxxx nor xxxxx") {
 		t.Errorf("the outage is told as %q", got)
 	}
 	refusing = false

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/e2e/harness"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/stack"
+	"github.com/tidemark-cdc/tidemark/internal/tracing/tracingtest"
 )
 
 // A run that has a secret of each kind, with failures that make everyone talk:
@@ -49,6 +51,7 @@ host replication cdc      127.0.0.1/32 scram-sha-256
 	password, wrong := s.add("the Postgres password"), s.add("a wrong Postgres password")
 	token, wrongToken := s.add("the Flight token"), s.add("a wrong Flight token")
 	opsToken, apiKey, noise, row := s.add("the ops token"), s.add("the Temporal API key"), s.add("what the password command says besides"), s.add("a row")
+	header := s.add("the header for the collector of traces")
 
 	h.SQL(`create table diary (id int primary key, entry text)`)
 	h.SQL(`create role cdc login superuser password '` + password + `'`)
@@ -57,10 +60,21 @@ host replication cdc      127.0.0.1/32 scram-sha-256
 	h.Settings["postgres.password_command"] = []string{"/bin/sh", "-c", "echo " + "noise-$(cat " + s.file("noise", noise) + ") >&2; cat " + passwordFile}
 	h.Settings["data.token_file"] = s.file("token", token)
 	h.Settings["ops.token_file"] = s.file("ops-token", opsToken)
+	h.Settings["tracing.exporter"] = "otlp"
 	if err := h.Settings.Write(h.Pipeline.Config); err != nil {
 		t.Fatal(err)
 	}
 	h.Pipeline.Env = append(h.Pipeline.Env, "TEMPORAL_API_KEY="+apiKey, "TEMPORAL_TLS=false")
+	// A collector that turns everyone down, with what it was shown, and later takes all.
+	collector := tracingtest.NewReceiver(t)
+	var takes atomic.Bool
+	collector.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if !takes.Load() {
+			http.Error(w, "who is "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+		}
+		return !takes.Load()
+	}
+	h.Pipeline.Env = append(h.Pipeline.Env, append(collector.Environ(), "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20"+header, "OTEL_BSP_SCHEDULE_DELAY=100")...)
 	h.Setup()
 
 	// Uploads that fail: of a worker whose token is refused, then by the store.
@@ -86,8 +100,12 @@ host replication cdc      127.0.0.1/32 scram-sha-256
 	h.SQL(`select pg_terminate_backend(active_pid) from pg_replication_slots where active`)
 	streamer.WaitLog("password authentication failed", harness.Bound)
 	h.SQL(`alter role cdc password '` + password + `'`)
+	takes.Store(true)
 	h.SQL(`insert into diary values (2, $1)`, row)
 	h.WaitAck()
+	streamer.WaitLog("traces are delivered again", harness.Bound)
+	worker.WaitLog("traces are delivered again", harness.Bound)
+	s.look("the traces", fmt.Sprintf("%+v", collector.Spans()), "tidemark-streamer", "tidemark-worker", "tidemark.segment")
 
 	for _, p := range []*harness.Proc{streamer, worker} {
 		s.look("the command line", s.read(fmt.Sprintf("/proc/%d/cmdline", p.PID())), h.Pipeline.Config)
@@ -108,7 +126,7 @@ host replication cdc      127.0.0.1/32 scram-sha-256
 		}
 		h.Within(harness.Bound, "a crash", p.Done())
 	}
-	s.look("the streamer's log and crash", streamer.Output(), "SIGQUIT", "goroutine", "turned away", "password authentication failed")
+	s.look("the streamer's log and crash", streamer.Output(), "SIGQUIT", "goroutine", "turned away", "password authentication failed", "who is xxxxx")
 	s.look("the worker's log and crash", worker.Output(), "SIGABRT", "goroutine", "e2e")
 	s.look("the stranger's log", stranger.Output(), "does not accept this worker's token")
 	s.lookAtVerbs(password, wrong)
