@@ -118,6 +118,7 @@ func (d *demoRun) start(ctx context.Context) (err error) {
 		"postgres.tables": load.Tables(),
 		"data.listen":     fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		"ops.listen":      fmt.Sprintf("127.0.0.1:%d", ports[1]),
+		"temporal.ui":     d.stack.Temporal.UI(),
 		"segment.max_age": "2s",
 		"log.format":      "text",
 	})
@@ -134,7 +135,7 @@ func (d *demoRun) start(ctx context.Context) (err error) {
 	if err := d.pipeline.Setup(ctx); err != nil {
 		return err
 	}
-	progress("tidemark run")
+	progress(fmt.Sprintf("tidemark run, with its status page at http://127.0.0.1:%d/", ports[1]))
 	d.tidemark, err = d.pipeline.Start("tidemark", "run")
 	return err
 }

@@ -43,7 +43,7 @@ func (p *process) page(ctx context.Context) (service, error) {
 	if !set && ln.Addr().String() != addr {
 		p.logger.Warn("the usual address of health, status and metrics is taken by another process; set ops.listen to have one that stays", "usual", addr, "listen", ln.Addr().String())
 	}
-	p.logger.Info("health, status and metrics are served", "listen", ln.Addr().String(), "token", tokens != nil)
+	p.logger.Info("health, status and metrics are served", "listen", ln.Addr().String(), "url", "http://"+ln.Addr().String()+"/", "token", tokens != nil)
 	page := ops.Page{
 		Ready: p.reasons, Status: func() any { return p.status() }, Metrics: p.metrics,
 		Tokens: tokens, Level: p.level, Profiles: p.cfg.Ops.Pprof, Logger: p.logger,

@@ -231,6 +231,9 @@ func TestThePageComesBackAfterTheProcessWasAway(t *testing.T) {
 	if text := p.Text("#ack"); !strings.Contains(text, "holds the ack") {
 		t.Errorf("what it last knew is gone: %q", text)
 	}
+	if title := browser.Eval[string](p, "document.title"); title != "(?) shop – Tidemark" {
+		t.Errorf("the title is %q", title)
+	}
 	s := well()
 	s.Pipeline = "the same again"
 	w.set(s)
