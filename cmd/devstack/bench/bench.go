@@ -57,7 +57,7 @@ type size struct {
 }
 
 func (c Config) size() size {
-	s := size{runs: 5, rows: 1_000_000, single: 1_000_000, large: 1_000_000, live: 20 * time.Second, segments: 200}
+	s := size{runs: 5, rows: 1_000_000, single: 1_000_000, large: 1_000_000, live: 12 * time.Second, segments: 120}
 	if c.Quick {
 		s = size{runs: 3, rows: 300_000, single: 60_000, large: 1_000_000, live: 6 * time.Second, segments: 60}
 	}
