@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ const (
 	documentedLake = "s3://my-lake/shop/"
 	documentedDay  = "2026/11/30/"
 	documentedTime = "2026-11-30 12:00:00+00"
+	// The lake of those who get started is a folder, and beside it stands a copy
+	// of the table as it was before.
+	documentedFolder = "/home/ann/lake/shop/"
+	documentedCopy   = "/home/ann/orders.csv"
 )
 
 // documentedQuery is an SQL block of a file in Markdown. Its name is the comment
@@ -134,6 +139,17 @@ func TestDocumentedQueriesGiveWhatTheySay(t *testing.T) {
 	for _, q := range documentedQueries(t, "../../../README.md") {
 		if got := strings.Count(db.rows(t, ours(q.sql, at)), "\n"); got != 10 {
 			t.Errorf("%s\ngives %d rows, want 11", q.sql, got+1)
+		}
+	}
+	before := filepath.Join(t.TempDir(), "orders.csv")
+	if err := os.WriteFile(before, []byte("id,image\n2,{}\n77,{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := strings.NewReplacer(documentedFolder+documentedDay, documentedLake+documentedDay, documentedFolder, documentedLake, documentedCopy, before)
+	for _, q := range documentedQueries(t, "../../../docs/getting-started.md") {
+		got := db.rows(t, ours(first.Replace(q.sql), at))
+		if got == "" || strings.Contains(q.sql, documentedCopy) && (!strings.Contains(got, "77|{}") || strings.Contains(got, "2|{}")) {
+			t.Errorf("%s\ngives\n%s", q.sql, got)
 		}
 	}
 }
