@@ -79,7 +79,9 @@ func scenarios() []scenario {
 	return []scenario{
 		{"ordered_path", (*bench).path},
 		{"encode", (*bench).encode},
-		{"memory", (*bench).memory},
+		memory(passage{name: "streamer", ring: 32, bound: 80}),
+		memory(passage{name: "default_ring", ring: 256, bound: 320}),
+		memory(passage{name: "default_ring_full", ring: 256, bound: 320, late: true}),
 		drain("c", narrow, func(s size) (rows, per int) { return s.rows, s.rows }),
 		drain("b", narrow, func(s size) (rows, per int) { return s.rows, 1000 }),
 		drain("a", narrow, func(s size) (rows, per int) { return s.single, 1 }),

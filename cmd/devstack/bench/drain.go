@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// drainBound is how long one drain may take.
+	// drainBound is how long one drain may take, of up to 10,000,000 rows. A larger
+	// one may take as much longer as it is larger.
 	drainBound = 10 * time.Minute
 	// pollEvery is how often the slot is looked at.
 	pollEvery = 20 * time.Millisecond
@@ -137,7 +138,7 @@ func (b *bench) drainOwn(ctx context.Context, p *pipeline.Pipeline, slot, inside
 // await waits until slot has acknowledged inside, and sets walsenderCPU to what
 // its walsender has used by then. It gives up when one of processes ends.
 func (b *bench) await(ctx context.Context, slot, inside string, walsenderCPU *float64, processes ...*proc.Process) error {
-	ctx, cancel := context.WithTimeout(ctx, drainBound)
+	ctx, cancel := context.WithTimeout(ctx, drainBound*time.Duration(max(1, b.size.large/10_000_000)))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

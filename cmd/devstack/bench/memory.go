@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// allowance is what a streamer may need beside its ring, in MiB.
-	allowance = 64
 	// stillFor is how long a streamer's memory has not grown when its ring
 	// counts as full.
 	stillFor = 2 * time.Second
@@ -27,20 +25,11 @@ type passage struct {
 	late bool
 }
 
-// memory watches a streamer's memory while one large transaction passes through
-// its ring, with a worker in a process of its own beside it. Its rows are wide
-// enough to fill the default ring.
-func (b *bench) memory(ctx context.Context) error {
-	for _, p := range []passage{
-		{name: "streamer", ring: 32, bound: 80},
-		{name: "default_ring", ring: 256, bound: 256 + allowance},
-		{name: "default_ring_full", ring: 256, bound: 256 + allowance, late: true},
-	} {
-		if err := b.passages(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
+// memory is the scenario memory.<name>: a streamer's memory while one large
+// transaction passes through its ring, with a worker in a process of its own
+// beside it. The transaction's rows are wide enough to fill the default ring.
+func memory(way passage) scenario {
+	return scenario{"memory." + way.name, func(b *bench, ctx context.Context) error { return b.passages(ctx, way) }}
 }
 
 func (b *bench) passages(ctx context.Context, way passage) (err error) {

@@ -116,7 +116,7 @@ const (
 
 // One transaction, nine times as large as the ring: the streamer's memory stays
 // where the ring's size and the documented allowance put it. The same with
-// transactions of gigabytes: devstack bench -only memory -large rows.
+// transactions of gigabytes: devstack bench -only memory.streamer -large rows.
 func TestMemoryStaysFlatThroughALargeTransaction(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, harness.Options{
