@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/lakecheck"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
 
 const (
@@ -77,24 +78,11 @@ func (s spread) at(p int) float64 {
 // live carries a load of so many changes per second, and reads from the lake's
 // files how long they took.
 func (b *bench) live(ctx context.Context, name string, rate int) (ring, lake spread, err error) {
-	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms"})
+	run, slot, end, err := b.startLive(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	slot := settings.Slot()
-	defer func() {
-		if ctx.Err() == nil {
-			err = errors.Join(err, b.dropSlot(ctx, slot))
-		}
-	}()
-	run, err := p.Start(slot, "run")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, run.Stop(stopGrace)) }()
-	if err := b.streaming(ctx, slot, run); err != nil {
-		return nil, nil, err
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	began := time.Now()
 	inside, err := b.writeLive(ctx, rate)
 	if err != nil {
@@ -131,6 +119,30 @@ func (b *bench) live(ctx context.Context, name string, rate int) (ring, lake spr
 	return ring, lake, nil
 }
 
+// startLive starts a pipeline and waits until it streams. end stops it and drops
+// its slot.
+func (b *bench) startLive(ctx context.Context, name string) (run *proc.Process, slot string, end func() error, err error) {
+	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms"})
+	if err != nil {
+		return nil, "", nil, err
+	}
+	slot = settings.Slot()
+	if run, err = p.Start(slot, "run"); err != nil {
+		return nil, "", nil, err
+	}
+	end = func() error {
+		err := run.Stop(stopGrace)
+		if ctx.Err() == nil {
+			err = errors.Join(err, b.dropSlot(ctx, slot))
+		}
+		return err
+	}
+	if err := b.streaming(ctx, slot, run); err != nil {
+		return nil, "", nil, errors.Join(err, end())
+	}
+	return run, slot, end, nil
+}
+
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // writeLive commits at an even pace, for as long as size says.
@@ -158,24 +170,11 @@ func (b *bench) writeLive(ctx context.Context, rate int) (inside string, err err
 // idleAck gives an idle pipeline one commit after the other, and watches how long
 // after its upload each is acknowledged, the lake's own record included.
 func (b *bench) idleAck(ctx context.Context) (err error) {
-	p, settings, err := b.newPipeline(ctx, "idle-ack", narrow, pipeline.Settings{"segment.max_age": "200ms"})
+	_, slot, end, err := b.startLive(ctx, "idle-ack")
 	if err != nil {
 		return err
 	}
-	slot := settings.Slot()
-	defer func() {
-		if ctx.Err() == nil {
-			err = errors.Join(err, b.dropSlot(ctx, slot))
-		}
-	}()
-	run, err := p.Start(slot, "run")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, run.Stop(stopGrace)) }()
-	if err := b.streaming(ctx, slot, run); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	l, err := lakecheck.Open(filepath.Join(b.stack.S3.Folder(), "idle-ack"))
 	if err != nil {
 		return err
