@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tidemark test test-product test-e2e demo bench bench-check bench-go chaos chaos-histories chaos-guards lint check-rules licenses vulncheck fmt clean
+.PHONY: help build tidemark test test-product test-e2e demo bench bench-check bench-go chaos chaos-histories chaos-guards lint check-rules check-kubernetes licenses vulncheck fmt clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ lint: ## golangci-lint, which has to be installed, over both modules
 check-rules: ## the alert rules, with promtool, which has to be installed
 	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (on Debian: apt-get install prometheus)"; exit 1; }
 	promtool check rules deploy/prometheus/*.rules.yml
+
+check-kubernetes: ## deploy/kubernetes, with kubectl and kubectl-validate, which have to be installed
+	@scripts/check-kubernetes
 
 licenses: ## docs/licenses.md, anew from the modules that are linked into the binary
 	@go test -count=1 -run Licenses ./internal -update

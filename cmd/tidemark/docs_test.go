@@ -55,7 +55,7 @@ func wrongCommands(p doctest.Page) []string {
 
 // otherFiles are beginnings of YAML that is not Tidemark's, each of which says
 // so in its first line.
-var otherFiles = []string{"# prometheus.yml", "apiVersion:"}
+var otherFiles = []string{"# prometheus.yml", "# autoscaler.yaml", "apiVersion:"}
 
 // wrongSettings loads what a page has in YAML as the binary does. Pages show
 // parts of a configuration, so nothing is missing in one.
