@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -102,19 +103,23 @@ func changeSettings(_ context.Context, r *Run, rng *rand.Rand) (func(context.Con
 	}, nil
 }
 
-// drawSettings chooses the sizes anew.
+// drawSettings chooses the sizes anew. Those that make the least segments come
+// with many of them in flight: otherwise the settings would not carry the load,
+// and nothing that is broken afterwards could be caught up with.
 func (r *Run) drawSettings(rng *rand.Rand) {
 	one := func(values ...any) any { return values[rng.IntN(len(values))] }
-	for k, v := range (pipeline.Settings{
+	drawn := pipeline.Settings{
 		"segment.max_rows":       one(50, 200, 500, 1000, 5000),
 		"segment.max_bytes":      one("32KiB", "128KiB", "256KiB"),
 		"segment.max_age":        one("100ms", "500ms", "1s"),
 		"ring.max_bytes":         one("256KiB", "1MiB", "4MiB", "16MiB"),
 		"streamer.max_in_flight": one(2, 8, 64),
 		"worker.concurrency":     one(1, 4, 8),
-	}) {
-		r.settings[k] = v
 	}
+	if drawn["segment.max_rows"] == 50 || drawn["segment.max_rows"] == 200 || drawn["segment.max_bytes"] == "32KiB" {
+		drawn["streamer.max_in_flight"], drawn["worker.concurrency"] = 64, 8
+	}
+	maps.Copy(r.settings, drawn)
 }
 
 // killEverything kills Tidemark's processes, Temporal, the gateway and Postgres
