@@ -21,9 +21,17 @@ type Options struct {
 	Concurrency int
 	// MaxFindings bounds Report.Findings. Zero: 1000.
 	MaxFindings int
-	// Progress, if set, is called now and then with the number of objects read
-	// so far; never by two goroutines at once.
-	Progress func(objects int64)
+	// Progress, if set, is told after each object what has been read so far; never
+	// by two goroutines at once. All reading waits for it.
+	Progress func(Progress)
+}
+
+// Progress is how far a Verify has come. How much there is it does not know: it
+// reads while it lists.
+type Progress struct {
+	// Objects of Days have been read, and are Bytes large together.
+	Objects, Bytes int64
+	Days           int
 }
 
 // Verify shows from the lake alone that every acknowledged change is in it
@@ -75,7 +83,7 @@ type verifier struct {
 	report Report
 	days   map[change.Day]*DayReport
 	owners map[owner][]link
-	read   int64
+	read   Progress
 	// asides are the objects in quarantine, by where a replay puts their rows.
 	asides map[string]*aside
 }
@@ -201,9 +209,7 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.read++; v.opts.Progress != nil && v.read%1000 == 0 {
-		v.opts.Progress(v.read)
-	}
+	defer v.hasRead(info)
 	if a := v.aside(parts); a != nil && parts.Quarantined {
 		a.meta, a.err = m, err
 		return nil
@@ -212,6 +218,16 @@ func (v *verifier) object(ctx context.Context, info Info) error {
 	}
 	v.sortIn(info, parts, m, err)
 	return nil
+}
+
+// hasRead tells of one more object. Callers hold mu.
+func (v *verifier) hasRead(info Info) {
+	v.read.Objects++
+	v.read.Bytes += info.Size
+	v.read.Days = len(v.days)
+	if v.opts.Progress != nil {
+		v.opts.Progress(v.read)
+	}
 }
 
 // sortIn makes an object a link of its chain. Callers hold mu, or are alone.

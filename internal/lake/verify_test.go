@@ -78,6 +78,26 @@ func (x *testLake) verify() lake.Report {
 	return r
 }
 
+func TestVerifyTellsOfEveryObjectThatItHasRead(t *testing.T) {
+	x := wholeLake(t)
+	var told []lake.Progress
+	r, err := lake.Verify(t.Context(), x.l, lake.Options{Concurrency: 3, Progress: func(p lake.Progress) { told = append(told, p) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 8 || r.Objects != 8 {
+		t.Fatalf("told %d times of %d objects", len(told), r.Objects)
+	}
+	for i, p := range told {
+		if p.Objects != int64(i+1) || p.Bytes <= 0 || p.Days < 1 || i > 0 && p.Bytes <= told[i-1].Bytes {
+			t.Errorf("the %d-th time it is %+v", i+1, p)
+		}
+	}
+	if last := told[7]; last.Bytes != r.Bytes || last.Days != 3 {
+		t.Errorf("in the end %+v, and the report has %d bytes of %d days", last, r.Bytes, len(r.Days))
+	}
+}
+
 func TestAWholeLakeIsWell(t *testing.T) {
 	x := wholeLake(t)
 	r := x.verify()
