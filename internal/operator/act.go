@@ -33,6 +33,7 @@ func (o *Operator) update(ctx context.Context, first change.Position, name strin
 	action := fmt.Sprintf("send the update %s to workflow %s", name, id)
 	ctx, cancel := context.WithTimeout(ctx, o.cfg.UpdateTimeout)
 	defer cancel()
+	o.cfg.Progress("waiting for workflow %s to take the update %s, at most %s", id, name, o.cfg.UpdateTimeout)
 	handle, err := o.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})

@@ -137,7 +137,8 @@ func (o *Operator) scan(ctx context.Context, workflowType string, f Filter, only
 	}
 	found := map[string]Segment{}
 	var page []byte
-	for {
+	for listed := 0; ; {
+		o.cfg.Progress("asking Temporal for the workflows of pipeline %s: %d so far", o.cfg.Pipeline, listed)
 		var response *workflowservice.ListWorkflowExecutionsResponse
 		err := o.call(ctx, fmt.Sprintf("list the segments of pipeline %s", o.cfg.Pipeline), func(ctx context.Context) (err error) {
 			response, err = o.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
@@ -148,6 +149,7 @@ func (o *Operator) scan(ctx context.Context, workflowType string, f Filter, only
 		if err != nil {
 			return nil, err
 		}
+		listed += len(response.GetExecutions())
 		for _, info := range response.GetExecutions() {
 			s, err := o.read(info)
 			if errors.Is(err, tracker.ErrForeign) {
@@ -220,13 +222,14 @@ func (o *Operator) describe(ctx context.Context, segments []Segment, states []St
 	group.SetLimit(atOnce)
 	for i := range segments {
 		s := &segments[i]
-		if s.State == Broken {
-			group.Go(func() error { return o.settled(gctx, s) })
-		}
-		if !s.State.Open() {
+		if s.State != Broken && !s.State.Open() {
 			continue
 		}
+		o.cfg.Progress("asking Temporal how segments stand: %d of %d", i+1, len(segments))
 		group.Go(func() error {
+			if s.State == Broken {
+				return o.settled(gctx, s)
+			}
 			response, err := o.described(gctx, s.WorkflowID)
 			if errors.Is(err, ErrUnknown) {
 				return nil // deleted since it was listed

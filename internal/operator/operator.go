@@ -42,6 +42,9 @@ type Config struct {
 	CallTimeout time.Duration
 	// UpdateTimeout bounds how long an update is waited for. Zero is 5 min.
 	UpdateTimeout time.Duration
+	// Progress, if set, is told what is being done, in words and by any
+	// goroutine: what there is much of, or is waited for.
+	Progress func(format string, args ...any)
 }
 
 // Operator looks at the segments of one pipeline. Safe for concurrent use.
@@ -60,6 +63,9 @@ func New(temporal Temporal, cfg Config) *Operator {
 	}
 	if cfg.UpdateTimeout <= 0 {
 		cfg.UpdateTimeout = 5 * time.Minute
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, ...any) {}
 	}
 	return &Operator{temporal: temporal, cfg: cfg}
 }

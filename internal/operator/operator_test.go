@@ -3,10 +3,12 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,6 +234,31 @@ func TestSegmentsAreListedInStreamOrderByTheirLatestRun(t *testing.T) {
 				t.Errorf("asked for %q", f.queries[0])
 			}
 		})
+	}
+}
+
+func TestAListSaysHowFarItHasCome(t *testing.T) {
+	f, o := pipeline(t)
+	var mu sync.Mutex
+	var said []string
+	o.cfg.Progress = func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, fmt.Sprintf(format, args...))
+	}
+	if _, _, err := o.List(t.Context(), Filter{States: []State{Running, Broken}}); err != nil {
+		t.Fatal(err)
+	}
+	pages := len(f.runs)/2 + len(f.runs)%2
+	var want []string
+	for i := range pages {
+		want = append(want, fmt.Sprintf("asking Temporal for the workflows of pipeline shop: %d so far", 2*i))
+	}
+	for _, n := range []int{1, 2, 3, 4} { // the open ones and the broken one
+		want = append(want, fmt.Sprintf("asking Temporal how segments stand: %d of 4", n))
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
 	}
 }
 
