@@ -20,7 +20,7 @@ import (
 )
 
 func newHealth(sys system) *cobra.Command {
-	var ready, ofWorker bool
+	var ready, ofWorker, asJSON bool
 	cmd := verb("health", "Ask the process at ops.listen whether it is alive, or does its work",
 		`Ask the process at ops.listen whether it is alive, or, with --ready, whether it
 does its work; if not, say why. It is meant for the health checks of containers,
@@ -36,21 +36,30 @@ The exit status is 0 for yes and 1 for no, also where nobody answers.`,
 			if c.Ops.Listen == "" && ofWorker {
 				c.Ops.Listen = defaultWorkerPage
 			}
+			p := sys.progress()
+			defer p.end()
+			p.doing("asking the process at %s", askedPage(c))
 			if ready {
-				return checkReady(cmd.Context(), c, cmd.OutOrStdout())
+				return checkReady(cmd.Context(), c, cmd.OutOrStdout(), asJSON)
 			}
-			return checkAlive(cmd.Context(), c, cmd.OutOrStdout())
+			return checkAlive(cmd.Context(), c, cmd.OutOrStdout(), asJSON)
 		})
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it does its work, not only whether it is alive")
 	cmd.Flags().BoolVar(&ofWorker, "worker", false, "where ops.listen is not set, ask at the usual address of a worker")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return withSettings(cmd, "ops-listen", "ops-token")
 }
 
 // checkAlive asks a process whether it answers.
-func checkAlive(ctx context.Context, c *config.Config, out io.Writer) error {
+func checkAlive(ctx context.Context, c *config.Config, out io.Writer, asJSON bool) error {
 	return askPage(ctx, c, "/healthz", func(r *http.Response) error {
 		if r.StatusCode != http.StatusOK {
 			return fmt.Errorf("it answers with %s", r.Status)
+		}
+		if asJSON {
+			return printJSON(out, struct {
+				Alive bool `json:"alive"`
+			}{true})
 		}
 		_, err := fmt.Fprintln(out, "alive")
 		return err
@@ -58,10 +67,16 @@ func checkAlive(ctx context.Context, c *config.Config, out io.Writer) error {
 }
 
 // checkReady asks a process whether it does its work.
-func checkReady(ctx context.Context, c *config.Config, out io.Writer) error {
+func checkReady(ctx context.Context, c *config.Config, out io.Writer, asJSON bool) error {
 	var r ops.Readiness
 	if err := getPage(ctx, c, "/readyz", &r); err != nil {
 		return err
+	}
+	if asJSON {
+		if err := printJSON(out, r); err != nil || r.Ready {
+			return err
+		}
+		return &statusError{status: statusFailed}
 	}
 	if r.Ready {
 		_, err := fmt.Fprintln(out, "ready")

@@ -59,6 +59,10 @@ func TestHealthIsAStatus(t *testing.T) {
 		"not ready, without a token":     {serveOps(t, right, "no Temporal"), []string{"--ready"}, statusFailed, "not ready; it says why to who shows a token of its ops.token_file\n", ""},
 		"ready, with a wrong token":      {serveOps(t, right), []string{"--ready", "--ops-token-file", wrong}, statusFailed, "", "wants another token: set ops.token_file"},
 		"with a token file that is none": {serveOps(t, right), []string{"--ready", "--ops-token-file", right + "x"}, statusFailed, "", "no such file"},
+		"alive, as JSON":                 {serveOps(t, ""), []string{"--json"}, statusDone, "{\n  \"alive\": true\n}\n", ""},
+		"ready, as JSON":                 {serveOps(t, ""), []string{"--ready", "--json"}, statusDone, "{\n  \"ready\": true,\n  \"reasons\": []\n}\n", ""},
+		"not ready, as JSON":             {serveOps(t, "", "no <Temporal>"), []string{"--ready", "--json"}, statusFailed, "{\n  \"ready\": false,\n  \"reasons\": [\n    \"no <Temporal>\"\n  ]\n}\n", ""},
+		"nobody there, as JSON":          {"127.0.0.1:1", []string{"--json"}, statusFailed, "", "no process answers at 127.0.0.1:1"},
 		"nobody there":                   {"127.0.0.1:1", []string{"--ready"}, statusFailed, "", "no process answers at 127.0.0.1:1"},
 		"off":                            {"off", nil, statusFailed, "", "ops.listen is off"},
 	} {

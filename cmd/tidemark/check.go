@@ -38,7 +38,9 @@ worker look at the same before they begin, and refuse to if there is an error.`,
 			if err != nil {
 				return err
 			}
-			around := lookAround(cmd.Context(), c, forCheck, true, tr, logger)
+			p := sys.progress()
+			around := lookAround(cmd.Context(), c, forCheck, true, tr, logger, p)
+			p.end()
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}

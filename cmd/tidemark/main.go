@@ -34,8 +34,18 @@ func main() {
 		stderr:   os.Stderr,
 		terminal: func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },
 		colored:  term.IsTerminal(int(os.Stderr.Fd())),
+		columns:  stderrColumns,
 		screen:   screen,
 	}))
+}
+
+// stderrColumns is system's columns on a real terminal.
+func stderrColumns() int {
+	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 // rawScreen is system's screen on a real terminal.

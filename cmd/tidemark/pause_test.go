@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,43 @@ func TestPausingAndResumingAreIdempotent(t *testing.T) {
 	}
 	if got := run(t, environ, "resume"); got.status != statusDone {
 		t.Errorf("resume after a succession: %+v", got)
+	}
+}
+
+func TestPauseAndResumeAsJSON(t *testing.T) {
+	dir := t.TempDir()
+	l, err := lake.Open(t.Context(), lake.Config{URL: "file://" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.CreateIdentity(t.Context(), lake.Identity{Pipeline: "shop", SystemID: "71", Timeline: 1, StartLSN: 0x100}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args            []string
+		paused, changed bool
+		by, reason      string
+	}{
+		{[]string{"resume"}, false, false, "", ""},
+		{[]string{"pause", "--by", "ann", "--reason", "the bucket moves"}, true, true, "ann", "the bucket moves"},
+		{[]string{"pause", "--by", "bob"}, true, false, "ann", "the bucket moves"},
+		{[]string{"resume"}, false, true, "ann", "the bucket moves"},
+	} {
+		got := run(t, []string{"TIDEMARK_PIPELINE=shop", "TIDEMARK_LAKE_URL=file://" + dir}, append(step.args, "--json")...)
+		var r struct {
+			Paused, Changed bool
+			Pause           *lake.Pause
+		}
+		if err := json.Unmarshal([]byte(got.out), &r); err != nil || got.status != statusDone || got.err != "" {
+			t.Fatalf("%q: %v, %+v", step.args, err, got)
+		}
+		var pause lake.Pause
+		if r.Pause != nil {
+			pause = *r.Pause
+		}
+		if r.Paused != step.paused || r.Changed != step.changed || pause.By != step.by || pause.Reason != step.reason || (r.Pause == nil) != pause.Since.IsZero() {
+			t.Errorf("%q: %s", step.args, got.out)
+		}
 	}
 }
 

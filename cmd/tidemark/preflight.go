@@ -27,7 +27,7 @@ type surroundings struct {
 // process has started it waits out whatever fails; what is wrong from the
 // start, a person has to see. What was found comes back with the lake.
 func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Tracker, logger *slog.Logger) (*lake.Lake, []finding, error) {
-	around := lookAround(ctx, c, forRun, r.streamer, tr, logger)
+	around := lookAround(ctx, c, forRun, r.streamer, tr, logger, nil)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -40,13 +40,15 @@ func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Track
 
 // lookAround asks everyone and changes nothing, but for the object of the
 // lake's probe, which is removed again. A worker needs no Postgres.
-func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger) *surroundings {
+func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger, p *progress) *surroundings {
 	s := &surroundings{situation: newSituation(c)}
 	list := settingsFindings(c)
 	if postgres {
+		p.doing("asking Postgres")
 		list = append(list, s.lookAtPostgres(ctx, c, logger)...)
 	}
 	inPostgres := postgres && count(list, levelError) == 0
+	p.doing("trying out the lake")
 	more := s.lookAtLake(ctx, c)
 	list = append(list, more...)
 	switch id := s.identity; {
@@ -69,6 +71,7 @@ func lookAround(ctx context.Context, c *config.Config, why purpose, postgres boo
 		list = append(list, finding{Level: levelError, About: aboutPipeline,
 			What: fmt.Sprintf("the lake %s belongs to pipeline %q, not to %q", s.lake.URL(), id.Pipeline, c.Pipeline), Fix: "check pipeline and lake.url"})
 	}
+	p.doing("asking Temporal")
 	problems := temporalFindings(tr.Check(ctx))
 	if len(problems) == 0 {
 		problems = []finding{passed(aboutTemporal, "the namespace is there, keeps closed workflows for at least %s, and has the search attributes", tracker.MinRetention)}

@@ -136,7 +136,7 @@ func (p *process) run(ctx context.Context) (err error) {
 		services = append(services, service{name: "the data plane", run: data.Run})
 		streaming = service{name: "the streamer", run: func(ctx context.Context) error { return p.streamer.Run(ctx, at) }}
 		p.metrics.MustRegister(ops.NewStreamerCollector(p.cfg.Pipeline, p.reading))
-		if p.operator, err = newOperator(p.cfg, p.sys.environ, p.client); err != nil {
+		if p.operator, err = newOperator(p.cfg, p.sys.environ, p.client, nil); err != nil {
 			return err
 		}
 		p.attempts = &attempts{find: p.operator.Find, flights: func() []streamer.Flight { return p.streamer.Status().InFlight }}

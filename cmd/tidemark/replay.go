@@ -41,7 +41,8 @@ It may be broken off and run again at any time.`,
 			if err != nil {
 				return err
 			}
-			r := &replay{out: cmd.OutOrStdout(), asJSON: asJSON, pipeline: c.Pipeline}
+			r := &replay{out: cmd.OutOrStdout(), asJSON: asJSON, progress: sys.progress(), pipeline: c.Pipeline}
+			defer r.progress.end()
 			if r.within, err = parseRange(from, to); err != nil {
 				return refused(err)
 			}
@@ -52,7 +53,7 @@ It may be broken off and run again at any time.`,
 				return err
 			}
 			var end func()
-			if r.operator, end, err = openOperator(c, sys); err != nil {
+			if r.operator, end, err = openOperator(c, sys, r.progress); err != nil {
 				return err
 			}
 			defer end()
@@ -75,6 +76,7 @@ It may be broken off and run again at any time.`,
 type replay struct {
 	out      io.Writer
 	asJSON   bool
+	progress *progress
 	pipeline string
 	within   operator.Range
 	lake     *lake.Lake
@@ -118,11 +120,12 @@ type missingRange struct {
 func (r *replay) look(ctx context.Context) error {
 	// Quarantine first: what another replay moves meanwhile is then seen twice at
 	// most.
+	r.progress.doing("looking into quarantine")
 	refs, unreadable := r.lake.Quarantined(ctx, r.within.Meets)
 	if unreadable != nil && !errors.Is(unreadable, lake.ErrUnreadable) {
 		return unreadable
 	}
-	verified, err := lake.Verify(ctx, r.lake, lake.Options{})
+	report, err := verified(ctx, r.lake, r.progress)
 	if err != nil {
 		return err
 	}
@@ -140,11 +143,11 @@ func (r *replay) look(ctx context.Context) error {
 	}
 	for _, s := range segments {
 		// What was acknowledged is in the lake, whatever became of its workflow.
-		if verified.Ack == nil || verified.Ack.Last.Less(s.Ref.First) {
+		if report.Ack == nil || report.Ack.Last.Less(s.Ref.First) {
 			r.report.Segments = append(r.report.Segments, replayItem{Ref: s.Ref, State: s.State})
 		}
 	}
-	for _, f := range verified.Findings {
+	for _, f := range report.Findings {
 		if !f.Through.IsZero() && r.within.Meets(f.After, f.Through) {
 			r.report.Missing = append(r.report.Missing, missingRange{After: f.After, Through: f.Through})
 		}
@@ -172,16 +175,27 @@ func (r *replay) run(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(replaysAtOnce)
 	var mu sync.Mutex
+	ended := 0
+	waiting := func(held string) {
+		r.progress.doing("waiting for %d segments of quarantine to be decoded again, %d have ended%s", len(r.report.Quarantined), ended, held)
+	}
+	waiting("")
 	for i := range r.report.Quarantined {
 		item := &r.report.Quarantined[i]
 		group.Go(func() error {
 			result, err := r.operator.Replay(ctx, item.Ref, func(text string) {
+				mu.Lock()
+				defer mu.Unlock()
+				held := fmt.Sprintf("segment %s: %s", item.Ref.First, oneLine(text))
 				if !r.asJSON {
-					mu.Lock()
-					defer mu.Unlock()
-					fmt.Fprintf(r.out, "segment %s: %s\n", item.Ref.First, oneLine(text))
+					fmt.Fprintln(r.out, held)
 				}
+				waiting("; " + held)
 			})
+			mu.Lock()
+			defer mu.Unlock()
+			ended++
+			waiting("")
 			switch {
 			case err != nil:
 				item.Outcome, item.Failed = err.Error(), true

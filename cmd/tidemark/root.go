@@ -31,12 +31,16 @@ type system struct {
 	stderr  io.Writer
 	// terminal says whether a person answers on stdin.
 	terminal func() bool
-	// colored says whether a person reads stderr: logs are then text.
+	// colored says whether a person reads stderr: logs are then text. columns is
+	// how wide that terminal is, zero if that is not known.
 	colored bool
+	columns func() int
 	// screen puts the terminal that stdin and stdout are into raw mode, until
 	// restore is called, and tells its size from then on. nil where stdout is
 	// none.
 	screen func() (size func() (columns, lines int), restore func(), err error)
+	// console is made of the above by execute.
+	console *console
 }
 
 // statusError is an error that ends the process with a status of its own. Every
@@ -64,6 +68,8 @@ func refuse(format string, args ...any) error { return refused(fmt.Errorf(format
 
 // execute runs the command line and gives the process' exit status.
 func execute(ctx context.Context, args []string, sys system) int {
+	sys.console = &console{stderr: sys.stderr, terminal: sys.colored, columns: sys.columns}
+	sys.stdout, sys.stderr = sys.console.above(sys.stdout), sys.console.above(sys.stderr)
 	root := newRoot(sys)
 	root.SetArgs(args)
 	root.SetIn(sys.stdin)
@@ -123,8 +129,12 @@ from TIDEMARK_* variables and from flags, in rising order; tidemark config shows
 those in force, and tidemark config --help lists all there are. Temporal's
 address, profile, TLS and API key are found as the temporal command finds them.
 
-Exit status: 0 done; 1 failed while running, or verify found something;
-2 refused: wrong usage, settings or surroundings, and nothing was changed.`,
+With --json a verb prints JSON on stdout and nothing else, and asks nothing. A
+verb that takes longer than two seconds says on stderr what it is about.
+
+Exit status: 0 done; 1 failed while running, verify found something, or health
+was answered no; 2 refused: wrong usage, settings or surroundings, and nothing
+was changed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

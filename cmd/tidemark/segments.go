@@ -60,7 +60,7 @@ With many segments the last ones are shown; what is in flight is among them.`,
 			if err := f.parse(); err != nil {
 				return refused(err)
 			}
-			return withOperator(sys, func(cmd *cobra.Command, _ []string, o *operator.Operator) error {
+			return withOperator(sys, func(cmd *cobra.Command, _ []string, o *operator.Operator, _ *progress) error {
 				segments, more, err := o.List(cmd.Context(), f.operatorFilter)
 				if err != nil {
 					return err

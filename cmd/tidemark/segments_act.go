@@ -15,62 +15,86 @@ import (
 )
 
 func newSegmentsRetry(sys system) *cobra.Command {
-	var all bool
+	var all, asJSON bool
 	cmd := verbOf("retry [position or workflow ID]...", "Have segments tried again now",
 		`Send segments the update retry: a waiting one is uploaded again, and one that
 pauses between two attempts does not wait for the next. All of them are looked
 for before any is sent anything.`,
-		cobra.ArbitraryArgs, withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator) error {
-			segments, err := chosen(cmd.Context(), o, args, all, func(s operator.Segment) error {
-				if !s.State.Open() {
-					return fmt.Errorf("segment %s is %s: there is nothing to retry", s.Ref.First, s.State)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return each(cmd.OutOrStdout(), segments, func(s operator.Segment) (string, error) {
-				return "is tried again", o.Retry(cmd.Context(), s.Ref.First)
-			})
+		cobra.ArbitraryArgs, withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator, _ *progress) error {
+			return retrySegments(cmd.Context(), o, args, all, steps{cmd.OutOrStdout(), asJSON})
 		}))
 	cmd.Flags().BoolVar(&all, "all-waiting", false, "all segments that wait for a person")
+	stepsFlag(cmd, &asJSON)
 	return withSettings(cmd, "pipeline", "temporal")
 }
 
+func retrySegments(ctx context.Context, o *operator.Operator, args []string, all bool, told steps) error {
+	segments, err := chosen(ctx, o, args, all, func(s operator.Segment) error {
+		if !s.State.Open() {
+			return fmt.Errorf("segment %s is %s: there is nothing to retry", s.Ref.First, s.State)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(told, segments, func(s operator.Segment) (outcome, text string, err error) {
+		return outcomeRetried, "is tried again", o.Retry(ctx, s.Ref.First)
+	})
+}
+
 func newSegmentsQuarantine(sys system) *cobra.Command {
-	var all, yes bool
+	var all, yes, asJSON bool
+	quarantine := withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator, p *progress) error {
+		told := steps{cmd.OutOrStdout(), asJSON}
+		return quarantineSegments(cmd.Context(), o, args, all, told, func(segments []operator.Segment) error {
+			if yes {
+				return nil
+			}
+			p.idle()
+			return askQuarantine(told.out, sys, segments)
+		})
+	})
 	cmd := verbOf("quarantine [position or workflow ID]...", "Put the raw messages of waiting segments aside and go on",
 		`Send waiting segments the update quarantine, after asking: their raw messages go
 to _quarantine/ in the lake, and the pipeline goes on without their rows, which
 no reader of the lake sees until tidemark replay has decoded them. The chain
 stays whole. It needs a worker, and the streamer that has the rows.`,
-		cobra.ArbitraryArgs, withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator) error {
-			segments, err := chosen(cmd.Context(), o, args, all, func(s operator.Segment) error {
-				if s.State != operator.Waiting {
-					return fmt.Errorf("segment %s is %s: quarantine is for one that waits", s.Ref.First, s.State)
-				}
-				return nil
-			})
-			if err != nil {
+		cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
+			if err := mayAsk(asJSON, yes); err != nil {
 				return err
 			}
-			if !yes && len(segments) > 0 {
-				if err := askQuarantine(cmd.OutOrStdout(), sys, segments); err != nil {
-					return err
-				}
-			}
-			return each(cmd.OutOrStdout(), segments, func(s operator.Segment) (string, error) {
-				result, err := o.Quarantine(cmd.Context(), s.Ref.First)
-				if err == nil && !result.Quarantined {
-					return "was in the lake already", nil
-				}
-				return "is in quarantine", err
-			})
-		}))
+			return quarantine(cmd, args)
+		})
 	cmd.Flags().BoolVar(&all, "all-waiting", false, "all segments that wait for a person")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	stepsFlag(cmd, &asJSON)
 	return withSettings(cmd, "pipeline", "temporal")
+}
+
+// quarantineSegments quarantines what ask has no error for.
+func quarantineSegments(ctx context.Context, o *operator.Operator, args []string, all bool, told steps, ask func([]operator.Segment) error) error {
+	segments, err := chosen(ctx, o, args, all, func(s operator.Segment) error {
+		if s.State != operator.Waiting {
+			return fmt.Errorf("segment %s is %s: quarantine is for one that waits", s.Ref.First, s.State)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(segments) > 0 {
+		if err := ask(segments); err != nil {
+			return err
+		}
+	}
+	return each(told, segments, func(s operator.Segment) (outcome, text string, err error) {
+		result, err := o.Quarantine(ctx, s.Ref.First)
+		if err == nil && !result.Quarantined {
+			return outcomeStored, "was in the lake already", nil
+		}
+		return outcomeQuarantined, "is in quarantine", err
+	})
 }
 
 // chosen finds the segments that are named, or all that wait, and refuses all
@@ -116,19 +140,23 @@ func chosen(ctx context.Context, o *operator.Operator, args []string, all bool, 
 }
 
 // each does something with every segment, whatever becomes of the others.
-func each(w io.Writer, segments []operator.Segment, do func(operator.Segment) (string, error)) error {
+func each(told steps, segments []operator.Segment, do func(operator.Segment) (outcome, text string, err error)) error {
 	if len(segments) == 0 {
-		fmt.Fprintln(w, "No segment waits: nothing to do.")
+		told.sentence(step{What: "segment", Outcome: outcomeNothing}, "No segment waits: nothing to do.")
 		return nil
 	}
 	var errs []error
 	for _, s := range segments {
-		done, err := do(s)
-		if err != nil {
-			errs = append(errs, err)
+		about := step{What: "segment", Segment: s.Ref.First, WorkflowID: s.WorkflowID}
+		outcome, text, err := do(s)
+		switch {
+		case err == nil:
+			told.sentence(about.became(outcome), "segment %s %s", s.Ref.First, text)
 			continue
+		case told.asJSON:
+			told.sentence(about.became(outcomeFailed), "%s", oneLine(err.Error()))
 		}
-		fmt.Fprintf(w, "segment %s %s\n", s.Ref.First, done)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -19,7 +19,7 @@ func newSegmentsShow(sys system) *cobra.Command {
 		`Show a segment: its state, range, rows and tables, its attempts and the last
 error, where its rows are, the objects that it has become, and where Temporal
 shows it.`,
-		cobra.ExactArgs(1), withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator) error {
+		cobra.ExactArgs(1), withOperator(sys, func(cmd *cobra.Command, args []string, o *operator.Operator, _ *progress) error {
 			first, err := o.ParseID(args[0])
 			if err != nil {
 				return refused(err)

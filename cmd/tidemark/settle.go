@@ -61,21 +61,28 @@ type settling struct {
 	recreate    bool
 	upgraded    bool
 	oldEnd      change.LSN
+	asJSON      bool
 
-	cfg *config.Config
-	out io.Writer
+	cfg      *config.Config
+	steps    steps
+	progress *progress
 }
 
 func (s *settling) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "say what was found and what would be done, and do nothing")
 	cmd.Flags().BoolVar(&s.yes, "yes", false, "do not ask")
+	stepsFlag(cmd, &s.asJSON)
 }
 
 func (s *settling) execute(cmd *cobra.Command) (err error) {
+	if err := mayAsk(s.asJSON, s.yes || s.dryRun); err != nil {
+		return err
+	}
 	if s.cfg, err = loadSettings(cmd, s.sys, config.NeedPipeline|config.NeedPostgres|config.NeedLake); err != nil {
 		return err
 	}
-	s.out = cmd.OutOrStdout()
+	s.steps, s.progress = steps{cmd.OutOrStdout(), s.asJSON}, s.sys.progress()
+	defer s.progress.end()
 	return s.run(cmd.Context())
 }
 
@@ -90,11 +97,12 @@ func (s *settling) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	around := lookAround(ctx, s.cfg, forSettling, true, tr, logger)
-	if err := refusal(around.findings); err != nil {
+	around := lookAround(ctx, s.cfg, forSettling, true, tr, logger, s.progress)
+	if err := s.steps.refusal(around.findings); err != nil {
 		return err
 	}
-	c, err := settle.Look(ctx, s.config(around), settle.Deps{Lake: around.lake, Postgres: around.admin, Segments: tr})
+	s.progress.doing("looking for objects and segments beyond the lake's record")
+	c, err := settle.Look(ctx, s.config(around), settle.Deps{Lake: around.lake, Postgres: patientAdmin{around.admin, s.progress}, Segments: tr})
 	if err != nil {
 		return settlingError(err)
 	}
@@ -113,7 +121,7 @@ func (s *settling) config(around *surroundings) settle.Config {
 		cfg.Publish = func(ctx context.Context) error {
 			_, err := around.admin.CreatePublication(ctx, around.publication, published(s.cfg))
 			if err == nil {
-				s.say("done", "the publication %q is made", around.publication)
+				s.steps.say(step{What: "done", Outcome: outcomeMade, Publication: around.publication}, "the publication %q is made", around.publication)
 			}
 			return err
 		}
@@ -130,28 +138,34 @@ func (s *settling) decide(ctx context.Context, c *settle.Case) error {
 		return refuse("the replication slot %q can be read, and stands where the lake has on record: there is no reason to make it anew, and a new one would leave a gap", s.cfg.Postgres.Slot)
 	}
 	if c.Nothing() {
-		fmt.Fprintf(s.out, "There is nothing to resolve: slot, lake and server of pipeline %q fit together.\n", s.cfg.Pipeline)
+		s.steps.sentence(step{What: aboutPipeline, Outcome: outcomeNothing}, "There is nothing to resolve: slot, lake and server of pipeline %q fit together.", s.cfg.Pipeline)
 		return nil
 	}
 	for _, what := range c.Found() {
-		s.say("found", "%s", what)
+		s.steps.say(step{What: "found"}, "%s", what)
 	}
-	for _, step := range c.Steps() {
-		s.say("to do", "%s", step)
+	for _, what := range c.Steps() {
+		s.steps.say(step{What: "to do"}, "%s", what)
 	}
 	if s.dryRun {
 		return nil
 	}
 	if !s.yes {
-		if err := confirm(s.sys, s.out, s.verb, s.cfg.Pipeline); err != nil {
+		s.progress.idle()
+		if err := confirm(s.sys, s.steps.out, s.verb, s.cfg.Pipeline); err != nil {
 			return err
 		}
 	}
-	if err := c.Do(ctx, func(did string) { s.say("done", "%s", did) }); err != nil {
+	s.progress.doing("settling it")
+	err := c.Do(ctx, func(did string) {
+		s.steps.say(step{What: "done"}, "%s", did)
+		s.progress.doing("settling it; the last step: %s", did)
+	})
+	if err != nil {
 		// Never a refusal: something may have been done.
 		return fmt.Errorf("%w; run tidemark %s again: it goes on where this has ended", err, s.verb)
 	}
-	fmt.Fprintln(s.out, "The streamer can be started again.")
+	s.steps.sentence(step{What: aboutPipeline, Outcome: outcomeSettled}, "The streamer can be started again.")
 	return nil
 }
 
@@ -162,10 +176,6 @@ func settlingError(err error) error {
 		return refused(err)
 	}
 	return err
-}
-
-func (s *settling) say(what, format string, args ...any) {
-	fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 }
 
 // confirm wants the pipeline's name from a person.

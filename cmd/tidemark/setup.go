@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -44,7 +43,7 @@ first. A slot that is in order is refused.`,
 				return err
 			}
 			logger := newLogger(c, sys)
-			s := &setup{cfg: c, out: cmd.OutOrStdout(), dryRun: again.dryRun, logger: logger}
+			s := &setup{cfg: c, steps: steps{cmd.OutOrStdout(), again.asJSON}, progress: sys.progress(), dryRun: again.dryRun, logger: logger}
 			defer s.close()
 			if err := s.prepare(cmd.Context(), sys.environ); err != nil {
 				return err
@@ -74,10 +73,11 @@ type attributeAdmin interface {
 
 // setup is one run of the verb: prepare looks, run acts.
 type setup struct {
-	cfg    *config.Config
-	out    io.Writer
-	dryRun bool
-	logger *slog.Logger
+	cfg      *config.Config
+	steps    steps
+	progress *progress
+	dryRun   bool
+	logger   *slog.Logger
 
 	postgres   postgresAdmin
 	system     replication.System
@@ -91,6 +91,7 @@ type setup struct {
 }
 
 func (s *setup) close() {
+	s.progress.end()
 	if s.temporal != nil {
 		s.temporal.Close()
 	}
@@ -111,11 +112,12 @@ func (s *setup) prepare(ctx context.Context, environ []string) error {
 		return err
 	}
 	s.attributes = tr
-	around := lookAround(ctx, s.cfg, forSetup, true, tr, s.logger)
-	if err := refusal(around.findings); err != nil {
+	around := lookAround(ctx, s.cfg, forSetup, true, tr, s.logger, s.progress)
+	if err := s.steps.refusal(around.findings); err != nil {
 		return err
 	}
-	s.postgres, s.system, s.lake, s.found = around.admin, around.system, around.lake, around.situation
+	s.postgres = patientAdmin{around.admin, s.progress}
+	s.system, s.lake, s.found = around.system, around.lake, around.situation
 	if s.dryRun {
 		if s.missing, err = tr.Missing(ctx); err != nil {
 			return err
@@ -128,7 +130,7 @@ func (s *setup) prepare(ctx context.Context, environ []string) error {
 // lake's identity cannot be written, since a slot that no lake knows of would
 // keep WAL for ever.
 func (s *setup) run(ctx context.Context) error {
-	s.say("Postgres", "PostgreSQL %d, database %s, system %s", s.system.ServerVersion/10000, s.system.Database, s.system.SystemID)
+	s.steps.say(step{What: aboutPostgres, SystemID: s.system.SystemID}, "PostgreSQL %d, database %s, system %s", s.system.ServerVersion/10000, s.system.Database, s.system.SystemID)
 	if s.dryRun {
 		s.dry()
 		return nil
@@ -136,9 +138,7 @@ func (s *setup) run(ctx context.Context) error {
 	var undo []func(context.Context) error
 	err := s.apply(ctx, &undo)
 	if err == nil {
-		for _, w := range s.warnings(ctx) {
-			s.say("note", "%s", w)
-		}
+		s.notes(s.warnings(ctx))
 		return nil
 	}
 	// Also after a signal.
@@ -159,7 +159,8 @@ func (s *setup) run(ctx context.Context) error {
 }
 
 func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) error {
-	slot, publication := s.found.slot, s.found.publication
+	publication := s.found.publication
+	s.progress.doing("making the publication %q", publication)
 	created, err := s.postgres.CreatePublication(ctx, publication, published(s.cfg))
 	if errors.Is(err, replication.ErrPublicationDiffers) {
 		return refused(err)
@@ -167,11 +168,18 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 	if err != nil {
 		return err
 	}
+	about := step{What: "publication", Publication: publication}
 	if created {
-		*undo = append(*undo, func(ctx context.Context) error { _, err := s.postgres.DropPublication(ctx, publication); return err })
-		s.say("publication", "%s made, for %s", publication, s.tables())
+		*undo = append(*undo, func(ctx context.Context) error {
+			_, err := s.postgres.DropPublication(ctx, publication)
+			if err == nil {
+				s.steps.say(about.became(outcomeDropped), "%s dropped again", publication)
+			}
+			return err
+		})
+		s.steps.say(about.became(outcomeMade), "%s made, for %s", publication, s.tables())
 	} else {
-		s.say("publication", "%s exists", publication)
+		s.steps.say(about.became(outcomeExists), "%s exists", publication)
 	}
 
 	if s.found.identity == nil {
@@ -179,21 +187,17 @@ func (s *setup) apply(ctx context.Context, undo *[]func(context.Context) error) 
 			return err
 		}
 	} else {
-		s.say("slot", "%s exists", slot)
-		s.say("lake", "%s was set up before, from %s on", s.lake.URL(), s.found.identity.StartLSN)
+		s.setUpBefore()
 	}
 	// From here on the pipeline is set up, and nothing is taken back.
 	*undo = nil
 
+	s.progress.doing("registering the search attributes in Temporal")
 	made, err := s.attributes.Setup(ctx)
 	if err != nil {
 		return err
 	}
-	if len(made) > 0 {
-		s.say("Temporal", "search attributes registered in namespace %s: %s", s.namespace, strings.Join(made, ", "))
-	} else {
-		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
-	}
+	s.attributesAre(made, outcomeMade, "registered")
 	return nil
 }
 
@@ -204,8 +208,16 @@ func (s *setup) foundLake(ctx context.Context, createdPublication bool, undo *[]
 	if err != nil {
 		return err
 	}
-	*undo = append(*undo, func(ctx context.Context) error { _, err := s.postgres.DropSlot(ctx, slot); return err })
-	s.say("slot", "%s made, starts at %s", slot, start)
+	about := step{What: "slot", Slot: slot, LSN: start}
+	*undo = append(*undo, func(ctx context.Context) error {
+		_, err := s.postgres.DropSlot(ctx, slot)
+		if err == nil {
+			s.steps.say(about.became(outcomeDropped), "%s dropped again", slot)
+		}
+		return err
+	})
+	s.steps.say(about.became(outcomeMade), "%s made, starts at %s", slot, start)
+	s.progress.doing("founding the lake %s", s.lake.URL())
 	err = s.lake.CreateIdentity(ctx, lake.Identity{
 		Pipeline:           s.cfg.Pipeline,
 		SystemID:           s.system.SystemID,
@@ -220,36 +232,48 @@ func (s *setup) foundLake(ctx context.Context, createdPublication bool, undo *[]
 	if err != nil {
 		return err
 	}
-	s.say("lake", "%s founded: it begins at %s on timeline %d", s.lake.URL(), start, s.system.Timeline)
+	s.steps.say(step{What: aboutLake, Outcome: outcomeMade, Lake: s.lake.URL(), LSN: start}, "%s founded: it begins at %s on timeline %d", s.lake.URL(), start, s.system.Timeline)
 	return nil
 }
 
 // dry says what apply would do.
 func (s *setup) dry() {
+	about := step{What: "publication", Publication: s.found.publication}
 	if s.found.publicationExists() {
-		s.say("publication", "%s exists", s.found.publication)
+		s.steps.say(about.became(outcomeExists), "%s exists", s.found.publication)
 	} else {
-		s.say("publication", "%s would be made, for %s", s.found.publication, s.tables())
+		s.steps.say(about.became(outcomeMissing), "%s would be made, for %s", s.found.publication, s.tables())
 	}
 	if s.found.identity == nil {
-		s.say("slot", "%s would be made", s.found.slot)
-		s.say("lake", "%s would be founded where the slot starts", s.lake.URL())
+		s.steps.say(step{What: "slot", Outcome: outcomeMissing, Slot: s.found.slot}, "%s would be made", s.found.slot)
+		s.steps.say(step{What: aboutLake, Outcome: outcomeMissing, Lake: s.lake.URL()}, "%s would be founded where the slot starts", s.lake.URL())
 	} else {
-		s.say("slot", "%s exists", s.found.slot)
-		s.say("lake", "%s was set up before, from %s on", s.lake.URL(), s.found.identity.StartLSN)
+		s.setUpBefore()
 	}
-	if len(s.missing) > 0 {
-		s.say("Temporal", "search attributes would be registered in namespace %s: %s", s.namespace, strings.Join(s.missing, ", "))
-	} else {
-		s.say("Temporal", "namespace %s has the search attributes", s.namespace)
+	s.attributesAre(s.missing, outcomeMissing, "would be registered")
+	s.notes(replication.Warnings(s.found.facts))
+}
+
+// setUpBefore tells of slot and lake of a pipeline that was set up.
+func (s *setup) setUpBefore() {
+	start := s.found.identity.StartLSN
+	s.steps.say(step{What: "slot", Outcome: outcomeExists, Slot: s.found.slot}, "%s exists", s.found.slot)
+	s.steps.say(step{What: aboutLake, Outcome: outcomeExists, Lake: s.lake.URL(), LSN: start}, "%s was set up before, from %s on", s.lake.URL(), start)
+}
+
+// attributesAre tells what has become, or would, of search attributes.
+func (s *setup) attributesAre(names []string, outcome, text string) {
+	about := step{What: aboutTemporal, Namespace: s.namespace}
+	if len(names) == 0 {
+		s.steps.say(about.became(outcomeExists), "namespace %s has the search attributes", s.namespace)
+		return
 	}
-	for _, w := range replication.Warnings(s.found.facts) {
-		s.say("note", "%s", w)
-	}
+	s.steps.say(about.became(outcome), "search attributes %s in namespace %s: %s", text, s.namespace, strings.Join(names, ", "))
 }
 
 // warnings says what works now and will bite later, with what was just made.
 func (s *setup) warnings(ctx context.Context) []replication.Problem {
+	s.progress.doing("asking Postgres once more")
 	facts, err := s.postgres.Inspect(ctx)
 	if err != nil {
 		facts = s.found.facts
@@ -257,13 +281,15 @@ func (s *setup) warnings(ctx context.Context) []replication.Problem {
 	return replication.Warnings(facts)
 }
 
+func (s *setup) notes(warnings []replication.Problem) {
+	for _, w := range warnings {
+		s.steps.say(step{What: "note", Fix: w.Do}, "%s", w)
+	}
+}
+
 func (s *setup) tables() string {
 	if len(s.cfg.Postgres.Tables) == 0 {
 		return "all tables"
 	}
 	return strings.Join(s.cfg.Postgres.Tables, ", ")
-}
-
-func (s *setup) say(what, format string, args ...any) {
-	fmt.Fprintf(s.out, "%-12s %s\n", what, fmt.Sprintf(format, args...))
 }

@@ -98,7 +98,7 @@ func newTestSetup(t *testing.T, pg *fakePostgres, store lake.Store, attrs *fakeA
 	t.Helper()
 	c := testConfig(t)
 	s := &setup{
-		cfg: c, out: out, logger: slog.New(slog.DiscardHandler), postgres: pg, attributes: attrs, namespace: "default",
+		cfg: c, steps: steps{out: out}, logger: slog.New(slog.DiscardHandler), postgres: pg, attributes: attrs, namespace: "default",
 		system: replication.System{SystemID: "71", Timeline: 1, Database: "shop", ServerVersion: 180004},
 		lake:   lake.New("s3://bucket/shop", store), found: newSituation(c), missing: attrs.missing,
 	}
@@ -263,7 +263,7 @@ func TestTeardownDropsOnlyWhatSetupMade(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			td := &teardown{cfg: testConfig(t), out: &out, postgres: pg, lake: l}
+			td := &teardown{cfg: testConfig(t), steps: steps{out: &out}, postgres: pg, lake: l}
 			err := td.look(t.Context())
 			if tc.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.refused) {
@@ -295,7 +295,7 @@ func TestTeardownAsksFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			td := &teardown{cfg: testConfig(t), out: &out, slot: &replication.SlotInfo{Name: "tidemark_shop", LagBytes: 3 << 20}, lake: lake.New("s3://bucket/shop", lake.NewMemory())}
+			td := &teardown{cfg: testConfig(t), steps: steps{out: &out}, slot: &replication.SlotInfo{Name: "tidemark_shop", LagBytes: 3 << 20}, lake: lake.New("s3://bucket/shop", lake.NewMemory())}
 			err := td.ask(system{stdin: strings.NewReader(tc.answer), terminal: func() bool { return tc.terminal }})
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)

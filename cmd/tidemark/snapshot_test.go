@@ -153,7 +153,7 @@ func TestFiguresShowWhatIsKnown(t *testing.T) {
 func TestStatusShowsWhatHoldsTheAck(t *testing.T) {
 	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "shop", Streamer: streamingStatus(),
 		Holds: &ops.Ack{Level: ops.LevelWarning, What: "Segment x holds the ack", Why: "denied"}}})
-	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("file://"+filepath.ToSlash(t.TempDir()), lake.NewMemory()))
+	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("file://"+filepath.ToSlash(t.TempDir()), lake.NewMemory()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,11 +44,13 @@ until q or Ctrl-C; otherwise as a line each time, with --json as an object each.
 			}
 			if watch {
 				w := watcher{every: interval, out: cmd.OutOrStdout(), read: func(ctx context.Context) (statusReport, error) {
-					return readStatus(ctx, c, admin, l)
+					return readStatus(ctx, c, admin, l, nil)
 				}}
 				return w.run(cmd.Context(), sys, asJSON)
 			}
-			r, err := readStatus(cmd.Context(), c, admin, l)
+			p := sys.progress()
+			r, err := readStatus(cmd.Context(), c, admin, l, p)
+			p.end()
 			if asJSON {
 				err = errors.Join(printJSON(cmd.OutOrStdout(), r), err)
 			} else {
@@ -92,10 +94,11 @@ type statusReport struct {
 
 // readStatus asks everyone. The error joins those that nothing could be had
 // from; the report has the rest.
-func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *lake.Lake) (statusReport, error) {
+func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *lake.Lake, p *progress) (statusReport, error) {
 	r := statusReport{Pipeline: c.Pipeline, Lake: l.URL(), Problems: []replication.Problem{}, Notes: []replication.Problem{},
 		Gaps: []lake.Gap{}, Divergences: lake.Divergences{}}
 	var errs []error
+	p.doing("asking Postgres")
 	if facts, err := admin.Inspect(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("ask Postgres: %w", err))
 	} else {
@@ -103,6 +106,7 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 		r.Problems = append(r.Problems, replication.Check(facts)...)
 		r.Notes = append(r.Notes, replication.Warnings(facts)...)
 	}
+	p.doing("asking the lake %s", l.URL())
 	if id, err := l.ReadIdentity(ctx); err == nil {
 		r.Identity = &id
 	} else if !errors.Is(err, lake.ErrNotFound) {
@@ -128,6 +132,7 @@ func readStatus(ctx context.Context, c *config.Config, admin postgresAdmin, l *l
 	} else {
 		r.Divergences = append(r.Divergences, ds...)
 	}
+	p.doing("asking the process at %s", askedPage(c))
 	var page pageStatus
 	if err := getPage(ctx, c, "/status", &page); err != nil {
 		r.Unreachable = err.Error()

@@ -57,7 +57,7 @@ func TestStatusShowsSlotLakeRingAndSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	pg := &fakePostgres{publication: true, slot: &replication.SlotInfo{Name: "tidemark_shop", Active: true, ActivePID: 42, ConfirmedFlush: 0x1FF, LagBytes: 3 << 10, RetainedBytes: 5 << 20, WALStatus: "reserved"}}
-	r, err := readStatus(t.Context(), c, pg, l)
+	r, err := readStatus(t.Context(), c, pg, l, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestStatusShowsTheWALAsTheProcessSeesIt(t *testing.T) {
 	safe, rate := int64(10<<30), float64(1<<20)
 	st.WAL = &streamer.WAL{Level: streamer.WALAlarm, RetainedBytes: 90 << 30, SafeBytes: &safe, BytesPerSecond: &rate, HoursLeft: &left, Held: "a transaction", Do: "end it"}
 	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "shop", Streamer: st}})
-	r, err := readStatus(t.Context(), c, &fakePostgres{slot: &replication.SlotInfo{}}, lake.New("s3://bucket/shop", lake.NewMemory()))
+	r, err := readStatus(t.Context(), c, &fakePostgres{slot: &replication.SlotInfo{}}, lake.New("s3://bucket/shop", lake.NewMemory()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestStatusShowsTheWALAsTheProcessSeesIt(t *testing.T) {
 func TestStatusShowsWhatItCanAndFailsForWhatItCannot(t *testing.T) {
 	c := testConfig(t) // ops.listen is off
 	pg := &fakePostgres{fail: map[string]error{"inspect": errors.New("no route")}}
-	r, err := readStatus(t.Context(), c, pg, lake.New("s3://bucket/shop", lake.NewMemory()))
+	r, err := readStatus(t.Context(), c, pg, lake.New("s3://bucket/shop", lake.NewMemory()), nil)
 	if err == nil || !strings.Contains(err.Error(), "no route") {
 		t.Errorf("got %v", err)
 	}
@@ -111,7 +111,7 @@ func TestStatusShowsWhatItCanAndFailsForWhatItCannot(t *testing.T) {
 
 func TestStatusOfAnotherPipelinesProcessIsNotShown(t *testing.T) {
 	c := servePage(t, map[string]any{"/status": pageStatus{Verb: "streamer", Pipeline: "other", Streamer: streamingStatus()}})
-	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("s3://bucket/shop", lake.NewMemory()))
+	r, err := readStatus(t.Context(), c, &fakePostgres{}, lake.New("s3://bucket/shop", lake.NewMemory()), nil)
 	if err != nil || r.Process != nil || !strings.Contains(r.Unreachable, `of pipeline "other"`) {
 		t.Errorf("process %v, %s (%v)", r.Process, r.Unreachable, err)
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
+	"github.com/tidemark-cdc/tidemark/streamer"
 )
 
 func newVerify(sys system) *cobra.Command {
@@ -25,7 +28,9 @@ the status 0.`,
 			if err != nil {
 				return err
 			}
-			report, err := lake.Verify(cmd.Context(), l, lake.Options{})
+			p := sys.progress()
+			report, err := verified(cmd.Context(), l, p)
+			p.end()
 			if err != nil {
 				return err
 			}
@@ -43,3 +48,16 @@ the status 0.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return withSettings(cmd, "lake")
 }
+
+// verified is lake.Verify that says how far it has come.
+func verified(ctx context.Context, l *lake.Lake, p *progress) (lake.Report, error) {
+	p.doing("reading the records of the lake")
+	return lake.Verify(ctx, l, lake.Options{Progress: func(read lake.Progress) {
+		p.doing("reading the lake: %d objects of %d days so far, %s", read.Objects, read.Days, bytesRead(read.Bytes))
+	}})
+}
+
+// bytesRead is a number of bytes that is made text when it is shown.
+type bytesRead int64
+
+func (n bytesRead) String() string { return streamer.BytesText(int64(n)) }
