@@ -64,6 +64,22 @@ func TestAStartWhoseAnswerIsLostComesOutAsOurOwnRecord(t *testing.T) {
 	}
 }
 
+// Under load a server can lose what it would have told a poll. The ack must not
+// stand still for it until the poll expires, which here it never does.
+func TestAnEndThatALongPollMissesIsSeenAllTheSame(t *testing.T) {
+	front := &trackertest.Frontend{Deaf: true}
+	tr := ready(t, front, nil)
+	ref := trackertest.Ref("orders", 0, 4)
+	rec, err := tr.Start(bounded(t), ref, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front.Finish(ref.WorkflowID())
+	if got, err := tr.Await(bounded(t), rec); err != nil || got.State != segment.Completed || got.RunID != rec.RunID {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestAnOutageIsSaidOnceAndOutlasted(t *testing.T) {
 	down := &spoiler{method: "DescribeWorkflowExecution", err: serviceerror.NewDataLoss("down for a while")}
 	var mu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -118,17 +119,36 @@ func closing(event *historypb.HistoryEvent) string {
 	return event.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
 }
 
+// firstLook is how long a run is awaited before it is looked at. The next look
+// comes after twice the time, and so on up to mostLook.
+const (
+	firstLook = time.Second
+	mostLook  = time.Minute
+)
+
 // Await waits until the segment's run closes and returns the record of what
 // stands then: Running if a reset or another streamer's restart has opened
 // another run, which may have to be told where the rows are, and is to be
 // awaited in its turn. None means that the workflow has vanished. It never looks
 // at visibility; each call holds one long poll, so the caller bounds their
 // number by the segments it has in flight.
+//
+// A poll may miss the end: the server drops a notification whose subscriber has
+// not taken the one before yet (service/history/events/notifier.go of Temporal),
+// which happens under load, and then the ack would stand still until the poll
+// expires, 20 s by default. So the run is looked at besides.
 func (t *Tracker) Await(ctx context.Context, rec segment.Record) (segment.Record, error) {
 	id := rec.Ref.WorkflowID()
-	for {
+	for look := firstLook; ; look = min(2*look, mostLook) {
+		var expired bool
 		err := t.poll(ctx, fmt.Sprintf("wait for workflow %s", id), func(ctx context.Context) error {
-			return closed(t.client.GetWorkflow(ctx, id, rec.RunID).Get(ctx, nil))
+			bounded, cancel := context.WithTimeout(ctx, look)
+			defer cancel()
+			err := closed(t.client.GetWorkflow(bounded, id, rec.RunID).Get(bounded, nil))
+			if expired = bounded.Err() != nil && ctx.Err() == nil; expired {
+				return nil
+			}
+			return err
 		})
 		if err != nil {
 			return segment.Record{}, err
@@ -138,6 +158,9 @@ func (t *Tracker) Await(ctx context.Context, rec segment.Record) (segment.Record
 		now, err := t.Describe(ctx, rec.Ref.Pipeline, rec.Ref.First)
 		if err != nil || now.State != segment.Running || now.RunID != rec.RunID {
 			return now, err
+		}
+		if expired {
+			continue
 		}
 		// Closed and open at once: one of the two was a stale answer.
 		if err := pause(ctx, t.cfg.MinBackoff); err != nil {

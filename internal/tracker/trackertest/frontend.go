@@ -36,6 +36,8 @@ type Frontend struct {
 	// replace the answer of a call that has had its effect. method is the bare
 	// name, such as "StartWorkflowExecution".
 	Before, After func(method string) error
+	// Deaf has long polls miss that a run ends, so that they are never answered.
+	Deaf bool
 	// Retention is the namespace's. Zero is 72 h.
 	Retention time.Duration
 

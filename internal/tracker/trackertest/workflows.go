@@ -121,7 +121,8 @@ func (f *Frontend) GetWorkflowExecutionHistory(ctx context.Context, req *workflo
 		if err != nil {
 			return nil, err
 		}
-		if !r.open() {
+		deaf := f.Deaf && req.GetWaitNewEvent()
+		if !r.open() && !deaf {
 			return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: []*historypb.HistoryEvent{r.closing()}}}, nil
 		}
 		if !req.GetWaitNewEvent() {
