@@ -35,7 +35,7 @@ func TestASegmentIsOneTraceOfAllProcesses(t *testing.T) {
 	h.SQL(`insert into diary values (1, 'one')`)
 	h.WaitAck()
 	first := h.Object(&retried).First.String()
-	trace := waitTrace(t, h, r, first, "segment", "ack")
+	trace := waitTrace(t, h, r, first, "segment", "workflow")
 	for _, path := range []string{
 		"/segment", "/segment/dispatch", "/segment/workflow", "/segment/walk", "/segment/ack",
 		"/segment/workflow/upload1!StoreDenied/store!StoreDenied", "/segment/workflow/upload2/look", "/segment/workflow/upload2/fetch", "/segment/workflow/upload2/encode", "/segment/workflow/upload2/store",
@@ -59,7 +59,7 @@ func TestASegmentIsOneTraceOfAllProcesses(t *testing.T) {
 	streamer.WaitLog("started again with the same boundary", harness.Bound)
 	hold.Remove()
 	h.WaitAck()
-	trace = waitTrace(t, h, r, ref.First.String(), "segment")
+	trace = waitTrace(t, h, r, ref.First.String(), "segment", "workflow")
 	for _, path := range []string{"/segment/workflow!terminated", "/segment/workflow"} {
 		if !slices.Contains(trace.paths, path) {
 			t.Errorf("the trace of %s, which was terminated, has no %s: %q", ref.First, path, trace.paths)
