@@ -59,13 +59,11 @@ func TestTheWayOfASegmentIsTold(t *testing.T) {
 	w := newWorld(t, pgtest.Options{})
 	seen := &steps{}
 	w.tracer = seen
-	var held change.Position
-	w.temporal.hold(func(ref segment.Ref) bool {
-		if held.IsZero() {
-			held = ref.First
-		}
-		return ref.First == held
-	})
+	id, err := w.lake.ReadIdentity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.temporal.hold(func(ref segment.Ref) bool { return ref.Follows == id.Head() })
 	s := w.start()
 	begun := time.Now()
 	w.insert(25) // three segments of one transaction
