@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -41,7 +42,7 @@ worker look at the same before they begin, and refuse to if there is an error.`,
 			p := sys.progress()
 			around := lookAround(cmd.Context(), c, forCheck, true, tr, logger, p)
 			p.end()
-			if err := cmd.Context().Err(); err != nil {
+			if err := context.Cause(cmd.Context()); err != nil {
 				return err
 			}
 			return newCheckReport(c.Pipeline, around.findings).write(cmd.OutOrStdout(), asJSON)

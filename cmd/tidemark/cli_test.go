@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,8 +23,14 @@ type outcome struct {
 // but what is given and a TEMPORAL_CONFIG_FILE that is not there.
 func run(t *testing.T, environ []string, args ...string) outcome {
 	t.Helper()
+	return runUntil(t.Context(), t, environ, args...)
+}
+
+// runUntil is run with a context that may end.
+func runUntil(ctx context.Context, t *testing.T, environ []string, args ...string) outcome {
+	t.Helper()
 	var out, errs bytes.Buffer
-	status := execute(t.Context(), args, system{
+	status := execute(ctx, args, system{
 		environ:  append([]string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}, environ...),
 		stdin:    strings.NewReader(""),
 		stdout:   &out,
@@ -101,6 +109,18 @@ func TestFlagsThatDoNotGoTogetherAreRefused(t *testing.T) {
 			}
 			has(t, "stderr", got.err, "tidemark: ", tc.want)
 		})
+	}
+}
+
+func TestASignalWhileAVerbLooksAroundIsNoFindingOfIt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("received interrupt"))
+	environ := []string{"TIDEMARK_PIPELINE=shop", "TIDEMARK_POSTGRES_URL=postgres://127.0.0.1:1/shop", "TIDEMARK_LAKE_URL=file://" + t.TempDir(), "TEMPORAL_ADDRESS=127.0.0.1:1"}
+	for _, args := range [][]string{{"check"}, {"setup"}, {"resolve", "--yes"}} {
+		got := runUntil(ctx, t, environ, append(args, "--json")...)
+		if got.status != statusFailed || got.out != "" || got.err != "tidemark: received interrupt\n" {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 }
 

@@ -98,6 +98,9 @@ func (s *settling) run(ctx context.Context) error {
 		return err
 	}
 	around := lookAround(ctx, s.cfg, forSettling, true, tr, logger, s.progress)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := s.steps.refusal(around.findings); err != nil {
 		return err
 	}

@@ -113,6 +113,9 @@ func (s *setup) prepare(ctx context.Context, environ []string) error {
 	}
 	s.attributes = tr
 	around := lookAround(ctx, s.cfg, forSetup, true, tr, s.logger, s.progress)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := s.steps.refusal(around.findings); err != nil {
 		return err
 	}
