@@ -16,6 +16,14 @@ func testConsole(terminal bool) (system, *bytes.Buffer) {
 	return system{console: c, stderr: c.above(&out)}, &out
 }
 
+// taken is what has been written since it was taken last.
+func taken(sys system, out *bytes.Buffer) string {
+	sys.console.mu.Lock()
+	defer sys.console.mu.Unlock()
+	defer out.Reset()
+	return out.String()
+}
+
 func TestProgressIsSaidOnlyOfWhatTakesLong(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes time.Duration
@@ -45,7 +53,7 @@ func TestProgressIsSaidOnlyOfWhatTakesLong(t *testing.T) {
 func TestProgressOnATerminalIsOneLineBelowAllElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sys, out := testConsole(true)
-		since := func() string { defer out.Reset(); return out.String() }
+		since := func() string { return taken(sys, out) }
 		p := sys.progress()
 		p.doing("reading %d", 1)
 		time.Sleep(2500 * time.Millisecond)
@@ -81,18 +89,17 @@ func TestNoProgressIsSaidWhileAPersonIsAsked(t *testing.T) {
 		p.doing("looking")
 		time.Sleep(3 * time.Second)
 		p.idle()
-		if got, want := out.String(), "\rtidemark: looking (2s)"+clearLine+"\r"+clearLine; got != want {
+		if got, want := taken(sys, out), "\rtidemark: looking (2s)"+clearLine+"\r"+clearLine; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		out.Reset()
 		time.Sleep(time.Minute)
 		p.doing("acting")
 		time.Sleep(1900 * time.Millisecond)
-		if out.Len() > 0 {
-			t.Errorf("said %q", out)
+		if got := taken(sys, out); got != "" {
+			t.Errorf("said %q", got)
 		}
 		time.Sleep(2 * time.Second)
-		if got, want := out.String(), "\rtidemark: acting (3s)"+clearLine; got != want {
+		if got, want := taken(sys, out), "\rtidemark: acting (3s)"+clearLine; got != want {
 			t.Errorf("after the answer %q, want %q: the time of the person is none of the verb's", got, want)
 		}
 	})
