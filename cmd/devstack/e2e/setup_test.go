@@ -35,9 +35,12 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		if s, p := made(); s != 0 || p != 0 {
 			t.Errorf("a dry run has made %d slots and %d publications", s, p)
 		}
-		verb(t, h, 0, "made", "setup")
+		told := outcomes(t, verb(t, h, 0, "{", "setup", "--json"))
 		verb(t, h, 0, "0 errors", "check")
 		stood := h.Ack()
+		if told["publication"].Outcome != "made" || told["slot"].Outcome != "made" || told["slot"].LSN != stood || told["lake"].Outcome != "made" {
+			t.Errorf("setup tells %+v, and the slot stands at %s", told, stood)
+		}
 		if out := verb(t, h, 0, "exists", "setup"); strings.Contains(out, "made") || strings.Contains(out, "founded") {
 			t.Errorf("the second setup has made something:\n%s", out)
 		}
@@ -76,7 +79,10 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		if s, p := made(); s != 1 || p != 1 {
 			t.Errorf("a refused teardown has left %d slots and %d publications", s, p)
 		}
-		verb(t, h, 0, "dropped", "teardown", "--yes")
+		verb(t, h, 2, "give --yes", "teardown", "--json")
+		if gone := outcomes(t, verb(t, h, 0, "{", "teardown", "--yes", "--json")); gone["slot"].Outcome != "dropped" || gone["publication"].Outcome != "dropped" {
+			t.Errorf("teardown tells %+v", gone)
+		}
 		if s, p := made(); s != 0 || p != 0 {
 			t.Errorf("teardown has left %d slots and %d publications", s, p)
 		}
@@ -107,6 +113,27 @@ func TestSetupStatusAndTeardown(t *testing.T) {
 		verb(t, h, 0, "except for 1 recorded gap", "verify")
 		h.LakeHas(tally.Counts{{Table: "public.events", Operation: "insert"}: 3})
 	})
+}
+
+// step is one of those that setup and teardown tell with --json.
+type step struct {
+	What    string `json:"what"`
+	Outcome string `json:"outcome"`
+	LSN     string `json:"lsn"`
+}
+
+// outcomes are the steps that a verb has told, by what they are about.
+func outcomes(t *testing.T, out string) map[string]step {
+	t.Helper()
+	told := map[string]step{}
+	for line := range strings.Lines(out) {
+		var s step
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatalf("%v: a verb with --json says %q", err, line)
+		}
+		told[s.What] = s
+	}
+	return told
 }
 
 // statusReport is what tidemark status --json prints.
