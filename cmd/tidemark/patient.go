@@ -33,14 +33,16 @@ func makeSlot(ctx context.Context, pg slotMaker, p *progress, name string, failo
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
+		// Before the first time that something is said.
+		next := time.NewTimer(progressEvery / 2)
+		defer next.Stop()
 		for {
 			select {
 			case <-looking.Done():
 				return
-			case <-tick.C:
+			case <-next.C:
 			}
+			next.Reset(progressEvery)
 			if waits, err := pg.SlotWaits(looking, name); err == nil && len(waits) > 0 {
 				p.doing("making the replication slot %q: Postgres waits for %s to end", name, waits[0])
 			}

@@ -30,9 +30,9 @@ func TestASlotThatTakesLongSaysWhatItWaitsFor(t *testing.T) {
 		slots slowSlots
 		want  string
 	}{
-		"at once":       {slowSlots{time.Second, nil}, ""},
+		"at once":       {slowSlots{1900 * time.Millisecond, nil}, ""},
 		"slow":          {slowSlots{5 * time.Second, nil}, `tidemark: making the replication slot "s" (2s)` + "\n"},
-		"a transaction": {slowSlots{13 * time.Second, []replication.Transaction{{PID: 7, User: "app", Open: time.Hour}, {PID: 8}}}, "Postgres waits for the transaction of process 7 of app, open for 1h0m0s to end (12s)\n"},
+		"a transaction": {slowSlots{3 * time.Second, []replication.Transaction{{PID: 7, User: "app", Open: time.Hour}, {PID: 8}}}, "Postgres waits for the transaction of process 7 of app, open for 1h0m0s to end (2s)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

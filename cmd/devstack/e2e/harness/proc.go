@@ -31,6 +31,9 @@ func (h *Harness) Streamer(args ...string) *Proc { h.t.Helper(); return h.start(
 // Worker starts tidemark worker.
 func (h *Harness) Worker(args ...string) *Proc { h.t.Helper(); return h.start("worker", args) }
 
+// Start starts another verb, which is not waited for.
+func (h *Harness) Start(verb string, args ...string) *Proc { h.t.Helper(); return h.start(verb, args) }
+
 // start gives each process ports of its own, so that there can be several of
 // each kind.
 func (h *Harness) start(verb string, args []string) *Proc {
