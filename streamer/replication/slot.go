@@ -95,8 +95,9 @@ func (a *Admin) SlotOwner(ctx context.Context, name string) (uint32, error) {
 
 // CreateSlot makes a permanent logical slot of pgoutput and gives the LSN at
 // which its stream starts. It waits for the transactions that are running, as
-// long as ctx lets it. failover lets standbys synchronize the slot, and is an
-// error below 17. ErrSlotExists if there is a slot of this name.
+// long as ctx lets it; when ctx has ended the server has given up too. failover
+// lets standbys synchronize the slot, and is an error below 17. ErrSlotExists if
+// there is a slot of this name.
 func (a *Admin) CreateSlot(ctx context.Context, name string, failover bool) (change.LSN, error) {
 	if !slotName.MatchString(name) {
 		return 0, fmt.Errorf("create slot %q: use 1 to 63 lower-case letters, digits and underscores", name)
@@ -108,6 +109,12 @@ func (a *Admin) CreateSlot(ctx context.Context, name string, failover bool) (cha
 			call = `SELECT lsn::text FROM pg_catalog.pg_create_logical_replication_slot($1, '` + plugin + `', false, false, true)`
 		}
 		err := conn.QueryRow(ctx, call, name).Scan(&text)
+		if ctx.Err() != nil && conn.IsClosed() {
+			// The server goes on until it is told to stop, which closing does, for
+			// 15 s at most: a slot that is made after all is nobody's, and keeps WAL
+			// for ever.
+			<-conn.PgConn().CleanupDone()
+		}
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
 			switch {

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -46,6 +47,38 @@ func TestASlotThatIsBeingMadeNamesWhatItWaitsFor(t *testing.T) {
 		if _, err := d.admin.DropSlot(t.Context(), name); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestASlotThatIsNotWaitedForAnyMoreIsNotMade(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		name := "broken_" + d.name
+		holder, err := pgx.Connect(t.Context(), d.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer holder.Close(context.Background())
+		execute(t, holder, "BEGIN", "SELECT pg_current_xact_id()")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		made := make(chan error, 1)
+		go func() {
+			_, err := d.admin.CreateSlot(ctx, name, false)
+			made <- err
+		}()
+		eventually(t, "the slot waits for the transaction", func() bool {
+			waits, err := d.admin.SlotWaits(t.Context(), name)
+			return err == nil && len(waits) > 0
+		})
+		cancel()
+		if err := <-made; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		// A process that ends now leaves nothing behind.
+		if n := ask[int](t, d.conn, "SELECT count(*)::int FROM pg_replication_slots WHERE slot_name = $1", name); n != 0 {
+			t.Error("the server still makes the slot")
+		}
+		execute(t, holder, "COMMIT")
 	})
 }
 
