@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,13 +107,30 @@ func (h holding) outageText() string {
 	return fmt.Sprintf("Temporal cannot be reached since %s: %s", clockText(h.outage, h.now), oneLine(h.outageErr.Error()))
 }
 
-// withoutSegment is the error of an attempt without its beginning, which names
-// the segment, where that is clear anyway.
+// withoutSegment is the error of an attempt without the names of the segment and
+// of its object, where those are clear anyway: they are long, and stand before
+// what matters.
 func withoutSegment(ref segment.Ref, text string) string {
 	if _, rest, found := strings.Cut(text, fmt.Sprintf("(LSN %s to %s): ", ref.First.LSN, ref.Last.LSN)); found {
 		text = rest
 	}
-	return oneLine(text)
+	words := strings.Fields(oneLine(text))
+	for i := 0; i < len(words); i++ {
+		before, after, found := strings.Cut(words[i], ref.First.String())
+		switch {
+		case !found:
+		case before == "" && after == ":" && i >= 2 && words[i-1] == "segment":
+			// "find segment …:"
+			words = slices.Delete(words, i-2, i+1)
+			i -= 3
+		case strings.HasPrefix(words[i], ref.Lake+"/"):
+			words[i] = "it"
+			if strings.HasSuffix(after, ":") {
+				words[i] += ":"
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // excerpt is what pgoutput.Excerpt shows of a message.

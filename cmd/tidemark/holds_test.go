@@ -81,6 +81,23 @@ func TestASentenceSaysWhatHoldsTheAckWhyAndSinceWhen(t *testing.T) {
 	}
 }
 
+func TestAnErrorIsShownWithoutTheNamesThatStandBesideIt(t *testing.T) {
+	ref := segment.Ref{Pipeline: "shop", Lake: "s3://lake/shop", First: change.Position{Timeline: 1, LSN: 0x100}, Last: change.Position{Timeline: 1, LSN: 0x200}}
+	first := ref.First.String()
+	where := "upload segment " + first + " of pipeline shop (LSN 0/100 to 0/200): "
+	for text, want := range map[string]string{
+		"": "",
+		where + "look for the object: find segment " + first + ": look for s3://lake/shop/2026/01/02/" + first + "_00000001-X.zstd.parquet: ServiceUnavailable (HTTP status 503): it is tried again": "look for the object: look for it: ServiceUnavailable (HTTP status 503): it is tried again",
+		where + "store the object: put segment " + first + ": write s3://lake/shop/" + first + ".zstd.parquet failed":                                                                                "store the object: write it failed",
+		"segment " + first + ": odd":                       "segment " + first + ": odd",
+		"another " + ref.Last.String() + "\nsays s3://x/y": "another " + ref.Last.String() + "; says s3://x/y",
+	} {
+		if got := withoutSegment(ref, text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTheSentenceStaysAsItIsWhileNothingHappens(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	h := holding{

@@ -52,7 +52,7 @@ func figures(st streamer.Status, now time.Time) []ops.Figure {
 	}
 	list := []ops.Figure{connection}
 	if !st.RecordedAt.IsZero() {
-		list = append(list, ops.Figure{Name: "Ack", Value: st.AckRecorded.String(), Note: "on record since " + clockText(st.RecordedAt, now)})
+		list = append(list, ops.Figure{Name: "Ack", Value: st.AckRecorded.String(), Note: "recorded at " + clockText(st.RecordedAt, now)})
 	}
 	if !st.Received.IsZero() {
 		list = append(list, ops.Figure{Name: "Received up to", Value: st.Received.LSN.String(), Note: fmt.Sprintf("timeline %d", st.Timeline)})
@@ -109,7 +109,7 @@ func (p *process) segments(st streamer.Status, now time.Time) ops.Segments {
 func segmentOf(f streamer.Flight) ops.Segment {
 	s := ops.Segment{
 		First: f.Ref.First.String(), FirstLSN: f.Ref.First.LSN.String(), LastLSN: f.Ref.Last.LSN.String(),
-		Tables: tablesText(f.Ref.Tables, f.Ref.TableCount, 2),
+		Tables: tablesText(f.Ref.Tables, f.Ref.TableCount, 1),
 		Rows:   f.Ref.Rows, Bytes: f.Ref.Bytes, Since: f.Since, Finished: f.Finished,
 		State: ops.Running, Workflow: f.Ref.WorkflowID(),
 	}

@@ -143,7 +143,7 @@ func TestFiguresShowWhatIsKnown(t *testing.T) {
 	for _, f := range figures(st, now) {
 		text = append(text, f.Name+" "+f.Value+" "+f.Note)
 	}
-	has(t, "the figures", strings.Join(text, "\n"), "Connection streaming connected again 2 times", "Ack 0/100 on record since 11:59:57 UTC", "Received up to 0/200 timeline 1",
+	has(t, "the figures", strings.Join(text, "\n"), "Connection streaming connected again 2 times", "Ack 0/100 recorded at 11:59:57 UTC", "Received up to 0/200 timeline 1",
 		"Lag 2.0 KiB", "Kept by Postgres 1.0 MiB of WAL for the slot, 2.0 MiB more until it can be lost", "Adopted 4")
 	if got := figures(streamer.Status{Phase: streamer.Connecting}, now); len(got) != 1 {
 		t.Errorf("before anything is known: %+v", got)

@@ -183,11 +183,11 @@ func (p *Page) Tree() []Named {
 	return all
 }
 
-// Screenshot writes the whole page, however long, as a PNG.
-func (p *Page) Screenshot(path string) {
+// Screenshot writes the page as a PNG, from its top through an element.
+func (p *Page) Screenshot(path, through string) {
 	p.t.Helper()
 	beyond := true
-	size := Eval[[]float64](p, `[document.documentElement.clientWidth, document.documentElement.scrollHeight]`)
+	size := Eval[[]float64](p, fmt.Sprintf(`[document.documentElement.clientWidth, Math.ceil(document.querySelector(%q).getBoundingClientRect().bottom + scrollY) + 8]`, through))
 	ctx, cancel := context.WithTimeout(p.ctx, Bound)
 	defer cancel()
 	result, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{

@@ -59,7 +59,7 @@ func well() ops.Snapshot {
 		At: noon, Pipeline: "shop", Verb: "streamer", Version: "v1.2.3", Ready: true, Reasons: []string{},
 		Ack: ops.Ack{Level: ops.LevelOK, What: "Nothing holds the ack"},
 		Figures: []ops.Figure{
-			{Name: "Connection", Value: "streaming"}, {Name: "Ack", Value: "0/1000", Note: "on record since 11:59:59 UTC"},
+			{Name: "Connection", Value: "streaming"}, {Name: "Ack", Value: "0/1000", Note: "recorded at 11:59:59 UTC"},
 			{Name: "Lag", Value: "12.0 KiB", Note: "of WAL behind the ack"}, {Name: "Kept by Postgres", Value: "16.3 MiB", Note: "of WAL for the slot"},
 		},
 		Ring:     ops.Ring{Done: 1234567, Dispatched: ops.Range{Changes: 1001, Bytes: 4 << 20}, Waiting: ops.Range{Changes: 300, Bytes: 1 << 20}, Free: 251 << 20},
