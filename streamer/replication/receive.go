@@ -161,36 +161,19 @@ func (s *Session) notice(n *pgproto3.NoticeResponse) error {
 // frontend reads the protocol from r. It takes many of Postgres' 8 KiB writes
 // with one system call.
 func (s *Session) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
-	s.arrival = &arrival{r: r, now: time.Now, sleep: time.Sleep}
+	s.arrival = &arrival{r: r}
 	return pgproto3.NewFrontend(bufio.NewReaderSize(s.arrival, readBuffer), w)
 }
 
-// A walsender writes each message by itself, and a reader that keeps up with it
-// is woken for each: two system calls and two switches for some hundred bytes,
-// on both sides. So a reader that has got little pauses, if it is back so soon
-// that there must be more coming, and then takes what has piled up at once.
-const (
-	little = 16 << 10
-	soon   = 100 * time.Microsecond
-	gather = 200 * time.Microsecond
-)
-
-// arrival reads from r, and notes when it last did: one look at the clock for
+// arrival notes when something was last read from r: one look at the clock for
 // all the messages that came together.
 type arrival struct {
-	r     io.Reader
-	now   func() time.Time
-	sleep func(time.Duration)
-	at    time.Time
-	// few says that the last read brought little.
-	few bool
+	r  io.Reader
+	at time.Time
 }
 
 func (a *arrival) Read(p []byte) (int, error) {
-	if a.few && a.now().Sub(a.at) < soon {
-		a.sleep(gather)
-	}
 	n, err := a.r.Read(p)
-	a.at, a.few = a.now(), n < little
+	a.at = time.Now()
 	return n, err
 }
