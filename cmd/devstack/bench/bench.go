@@ -91,7 +91,7 @@ func scenarios() []scenario {
 		{"latency", (*bench).latency},
 		{"idle_ack", (*bench).idleAck},
 		{"scale", (*bench).scale},
-		{"temporal", (*bench).temporalCost},
+		{"temporal_cost", (*bench).temporalCost},
 		{"tables", (*bench).tables},
 		{"pipelines", (*bench).pipelines},
 		{"verify", (*bench).verify},

@@ -47,13 +47,13 @@ func (b *bench) temporalCost(ctx context.Context) (err error) {
 			own = append(own, d.cpu)
 			b.say("temporal run %d: %d rows per segment, %d in flight: %.1f ms per segment; CPU of Temporal %.1f ms, of Tidemark %.1f ms; load %s",
 				run+1, m.rows, m.inFlight, 1000*d.wall.Seconds()/segments, 1000*d.temporalCPU/segments, 1000*d.cpu/segments, loadAverage())
-			prefix := fmt.Sprintf("temporal.rows_%d.in_flight_%d.", m.rows, m.inFlight)
+			prefix := fmt.Sprintf("temporal_cost.rows_%d.in_flight_%d.", m.rows, m.inFlight)
 			b.report.Add(prefix+"wall_ms_per_segment", "ms", "", 1000*d.wall.Seconds()/segments)
 			b.report.Add(prefix+"server_cpu_ms_per_segment", "ms", "", 1000*d.temporalCPU/segments)
 			b.report.Add(prefix+"own_cpu_ms_per_segment", "ms", "", 1000*d.cpu/segments)
 		}
 		more := float64(rows/modes[2].rows - rows/modes[3].rows)
-		b.report.Add("temporal.client_cpu_ms_per_segment", "ms", "", 1000*(own[2]-own[3])/more)
+		b.report.Add("temporal_cost.client_cpu_ms_per_segment", "ms", "", 1000*(own[2]-own[3])/more)
 	}
 	return nil
 }
