@@ -106,12 +106,7 @@ func (b *bench) pipelinesOnce(ctx context.Context, run, n int) (err error) {
 			group.Go(func() { errs[i] = r.Stop(stopGrace) })
 		}
 		group.Wait()
-		err = errors.Join(append(errs, err)...)
-		for _, slot := range slots {
-			if ctx.Err() == nil {
-				err = errors.Join(err, b.dropSlot(ctx, slot))
-			}
-		}
+		err = errors.Join(append(errs, err, b.dropSlots(ctx, slots))...)
 	}()
 	for i := range n {
 		p, settings, err := b.newPipeline(ctx, fmt.Sprintf("pipelines-%d-%d-%d", run, n, i+1), narrow, pipeline.Settings{"segment.max_age": "200ms"})

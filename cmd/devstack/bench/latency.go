@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +61,7 @@ type delay struct {
 
 // at gives the p-th percentile by rows.
 func (s spread) at(p int) float64 {
-	sorted := slices.SortedFunc(slices.Values(s), func(a, b delay) int {
-		return int(min(max(1e6*(a.ms-b.ms), -1), 1))
-	})
+	sorted := slices.SortedFunc(slices.Values(s), func(a, b delay) int { return cmp.Compare(a.ms, b.ms) })
 	var all, passed int64
 	for _, d := range sorted {
 		all += d.rows

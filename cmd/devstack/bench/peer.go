@@ -81,3 +81,15 @@ func (b *bench) dropSlot(ctx context.Context, name string) error {
 		}
 	}
 }
+
+// dropSlots drops the slots of a scenario: one that is left behind keeps its WAL
+// for all that follow. A bench that is being stopped leaves them to the end of
+// its server.
+func (b *bench) dropSlots(ctx context.Context, names []string) (err error) {
+	for _, name := range names {
+		if ctx.Err() == nil {
+			err = errors.Join(err, b.dropSlot(ctx, name))
+		}
+	}
+	return err
+}

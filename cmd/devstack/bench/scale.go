@@ -49,13 +49,7 @@ func (b *bench) scale(ctx context.Context) (err error) {
 func (b *bench) scaleOnce(ctx context.Context, run int, counts []int, rows int, store string) (took []time.Duration, err error) {
 	var pipelines []*pipeline.Pipeline
 	var slots []string
-	defer func() {
-		for _, slot := range slots {
-			if ctx.Err() == nil {
-				err = errors.Join(err, b.dropSlot(ctx, slot))
-			}
-		}
-	}()
+	defer func() { err = errors.Join(err, b.dropSlots(ctx, slots)) }()
 	for _, n := range counts {
 		p, settings, err := b.newPipeline(ctx, fmt.Sprintf("scale-%d-%d", run, n), narrow, pipeline.Settings{
 			"segment.max_rows": scaleRows, "segment.max_age": "200ms", "worker.concurrency": 1, "lake.endpoint": store,

@@ -32,13 +32,7 @@ func (b *bench) slowPut(ctx context.Context) (err error) {
 		slot     string
 	}
 	var slots []string
-	defer func() {
-		for _, slot := range slots {
-			if ctx.Err() == nil {
-				err = errors.Join(err, b.dropSlot(ctx, slot))
-			}
-		}
-	}()
+	defer func() { err = errors.Join(err, b.dropSlots(ctx, slots)) }()
 	through := func(name string, store *stack.FaultProxy) (lane, error) {
 		p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms", "lake.endpoint": store.Endpoint()})
 		if err == nil {
