@@ -42,6 +42,8 @@ type bench struct {
 	peer   peer
 	report *figures.Report
 	failed []string
+	// slots are those that a scenario has made, until it drops them.
+	slots []string
 }
 
 // size is how much work is done.
@@ -123,7 +125,7 @@ func Run(ctx context.Context, cfg Config) (_ []figures.Figure, err error) {
 		Progress: cfg.Progress,
 		Temporal: stack.TemporalOptions{NoUI: true},
 		Postgres: stack.PostgresOptions{Settings: map[string]string{
-			// Two slots for every run of a drain, and no checkpoint in the middle.
+			// Three slots for every run of a drain, and no checkpoint in the middle.
 			"max_replication_slots": "100", "max_wal_size": "16GB", "checkpoint_timeout": "1h",
 			"shared_buffers": "256MB", "autovacuum": "off",
 		}},
@@ -183,12 +185,18 @@ func loadAverage() string {
 	return strings.Join(fields[:3], " ")
 }
 
+// lane is a pipeline and the slot that it reads.
+type lane struct {
+	*pipeline.Pipeline
+	slot string
+}
+
 // newPipeline sets up a pipeline of the given name for a shape of changes. Its
-// slot begins where the log ends now.
-func (b *bench) newPipeline(ctx context.Context, name string, of shape, extra pipeline.Settings) (*pipeline.Pipeline, pipeline.Settings, error) {
+// slot begins where the log ends now. The caller drops it with dropSlots.
+func (b *bench) newPipeline(ctx context.Context, name string, of shape, extra pipeline.Settings) (lane, error) {
 	ports, err := stack.FreePorts(1)
 	if err != nil {
-		return nil, nil, err
+		return lane{}, err
 	}
 	settings := pipeline.Settings{
 		"postgres.tables":      []string{of.table()},
@@ -203,8 +211,9 @@ func (b *bench) newPipeline(ctx context.Context, name string, of shape, extra pi
 	settings = pipeline.For(b.stack, name, settings)
 	file := filepath.Join(b.stack.Dir(), name+".yaml")
 	if err := settings.Write(file); err != nil {
-		return nil, nil, err
+		return lane{}, err
 	}
 	p := &pipeline.Pipeline{Binary: b.cfg.Binary, Config: file, Env: b.stack.S3.Env(), Logs: b.stack.Dir()}
-	return p, settings, p.Setup(ctx)
+	b.slots = append(b.slots, settings.Slot())
+	return lane{p, settings.Slot()}, p.Setup(ctx)
 }

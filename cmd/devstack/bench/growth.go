@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
-	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
 
 // tables drains the same number of rows out of more and more tables.
@@ -39,18 +37,13 @@ func (b *bench) tablesOnce(ctx context.Context, run, n int) (err error) {
 	for i := range all {
 		all[i] = fmt.Sprintf("%s.t%d", schema, i+1)
 	}
-	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{
+	defer func() { err = errors.Join(err, b.dropSlots(ctx)) }()
+	l, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{
 		"segment.max_age": "200ms", "postgres.tables": all, "postgres.publication": schema,
 	})
 	if err != nil {
 		return err
 	}
-	slot := settings.Slot()
-	defer func() {
-		if ctx.Err() == nil {
-			err = errors.Join(err, b.dropSlot(ctx, slot))
-		}
-	}()
 	rows := b.size.rows / 10
 	// Each transaction writes ten tables.
 	_, err = b.conn.Exec(ctx, fmt.Sprintf(`create or replace procedure bench.spread(n integer, tables integer, inout inside pg_lsn) language plpgsql as $$
@@ -70,14 +63,15 @@ func (b *bench) tablesOnce(ctx context.Context, run, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := b.drainOwn(ctx, p, slot, inside)
+	d, err := b.drainBy(ctx, l, inside, inOne...)
 	if err != nil {
 		return err
 	}
 	rate := float64(rows) / d.wall.Seconds()
-	b.say("tables run %d: %d tables, %.0f rows/s, %.0f MiB; load %s", run, n, rate, d.peak.Anon, loadAverage())
-	b.report.Add(fmt.Sprintf("tables_%d.rows_per_s", n), "rows/s", "", rate)
-	b.report.Add(fmt.Sprintf("tables_%d.memory_mb", n), "MiB", "", d.peak.Anon)
+	b.say("tables run %d: %d tables, %.0f rows/s, %.0f MiB; load %s", run, n, rate, d.used[0].Anon, loadAverage())
+	prefix := fmt.Sprintf("tables_%d.", n)
+	b.report.Add(prefix+"rows_per_s", "rows/s", "", rate)
+	b.addMemory(prefix, d.used[0].Memory)
 	return nil
 }
 
@@ -95,25 +89,13 @@ func (b *bench) pipelines(ctx context.Context) error {
 }
 
 func (b *bench) pipelinesOnce(ctx context.Context, run, n int) (err error) {
-	var all []*pipeline.Pipeline
-	var slots []string
-	var running []*proc.Process
-	var watchers []*proc.Watcher
-	defer func() {
-		var group sync.WaitGroup
-		errs := make([]error, len(running))
-		for i, r := range running {
-			group.Go(func() { errs[i] = r.Stop(stopGrace) })
-		}
-		group.Wait()
-		err = errors.Join(append(errs, err, b.dropSlots(ctx, slots))...)
-	}()
-	for i := range n {
-		p, settings, err := b.newPipeline(ctx, fmt.Sprintf("pipelines-%d-%d-%d", run, n, i+1), narrow, pipeline.Settings{"segment.max_age": "200ms"})
-		if err != nil {
+	var all group
+	defer func() { err = errors.Join(err, all.stop(), b.dropSlots(ctx)) }()
+	lanes := make([]lane, n)
+	for i := range lanes {
+		if lanes[i], err = b.newPipeline(ctx, fmt.Sprintf("pipelines-%d-%d-%d", run, n, i+1), narrow, pipeline.Settings{"segment.max_age": "200ms"}); err != nil {
 			return err
 		}
-		all, slots = append(all, p), append(slots, settings.Slot())
 	}
 	rows := b.size.rows / 5
 	inside, err := b.fill(ctx, narrow, rows, 1000, 32)
@@ -121,42 +103,36 @@ func (b *bench) pipelinesOnce(ctx context.Context, run, n int) (err error) {
 		return err
 	}
 	began := time.Now()
-	for i, p := range all {
-		child, err := p.Start(slots[i], "run")
-		if err != nil {
+	for _, l := range lanes {
+		if err := all.start(ctx, l, inOne...); err != nil {
 			return err
 		}
-		running, watchers = append(running, child), append(watchers, proc.Watch(ctx, child.PID()))
 	}
-	for _, slot := range slots {
-		var walsender float64
-		if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
+	for _, l := range lanes {
+		if _, err := b.await(ctx, l.slot, inside, &all); err != nil {
 			return err
 		}
 	}
 	rate := float64(n*rows) / time.Since(began).Seconds()
-	var memory float64
-	for _, w := range watchers {
-		peak, err := w.End()
-		if err != nil {
-			return err
-		}
-		memory = max(memory, peak.Anon)
+	used, err := all.used()
+	if err != nil {
+		return err
 	}
-	b.say("pipelines run %d: %d at once, %.0f rows/s in all, at most %.0f MiB each; load %s", run, n, rate, memory, loadAverage())
-	b.report.Add(fmt.Sprintf("pipelines_%d.rows_per_s", n), "rows/s", "", rate)
-	b.report.Add(fmt.Sprintf("pipelines_%d.memory_mb", n), "MiB", "", memory)
+	peak := largest(used)
+	b.say("pipelines run %d: %d at once, %.0f rows/s in all, at most %.0f MiB each; load %s", run, n, rate, peak.Anon, loadAverage())
+	prefix := fmt.Sprintf("pipelines_%d.", n)
+	b.report.Add(prefix+"rows_per_s", "rows/s", "", rate)
+	b.addMemory(prefix, peak)
 	return nil
 }
 
 // verify is tidemark verify over a million objects, whose listing and footers
 // are simulated. One run: it takes a minute, and what it holds does not vary.
 func (b *bench) verify(ctx context.Context) error {
-	got, err := goBenchmarks(ctx, "./internal/lake", "^BenchmarkVerify$", "s", "held-bytes/object")
+	own, _, err := b.goBenchmark(ctx, "internal/lake", "BenchmarkVerify", "s", "held-bytes/object")
 	if err != nil {
 		return err
 	}
-	own := got["BenchmarkVerify"]
 	b.say("verify: a million objects in %.0f s, most of them the simulation's; %.0f bytes held per object; load %s", own["s"], own["held-bytes/object"], loadAverage())
 	b.report.Add("verify.million_objects_s", "s", "", own["s"])
 	b.report.Add("verify.held_bytes_per_object", "bytes", "", own["held-bytes/object"])

@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/lakecheck"
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
-	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
 
 const (
@@ -26,24 +26,38 @@ const (
 	idleCommits = 20
 )
 
+// load is a live load and how it is carried.
+type load struct {
+	prefix string // of the figures
+	rate   int    // changes per second
+	verbs  []string
+}
+
+var loads = []load{
+	{"latency_1000.", 1000, inOne},
+	{"latency.", 10_000, inOne},
+	{"latency.apart.", 10_000, apart},
+}
+
 // latency watches how long a change takes from its commit to the ring and to the
 // lake, at two rates.
 func (b *bench) latency(ctx context.Context) error {
 	for i := range b.size.runs {
-		for _, rate := range []int{1000, 10_000} {
-			ring, lake, err := b.live(ctx, fmt.Sprintf("latency-%d-%d", rate, i+1), rate)
+		for k, of := range loads {
+			got, err := b.live(ctx, fmt.Sprintf("latency-%d-%d", k+1, i+1), of)
 			if err != nil {
 				return err
 			}
-			b.say("latency run %d at %d changes/s: commit to ring p50 %.2f ms, p99 %.2f ms; to lake p50 %.0f ms, p99 %.0f ms; load %s",
-				i+1, rate, ring.at(50), ring.at(99), lake.at(50), lake.at(99), loadAverage())
-			prefix := "latency"
-			if rate != 10_000 {
-				prefix = fmt.Sprintf("latency_%d", rate)
-			}
+			b.say("latency run %d at %d changes/s by %s: commit to ring p50 %.2f ms, p99 %.2f ms; to lake p50 %.0f ms, p99 %.0f ms; load %s",
+				i+1, of.rate, strings.Join(of.verbs, " and "), got.ring.at(50), got.ring.at(99), got.lake.at(50), got.lake.at(99), loadAverage())
 			for _, p := range []int{50, 99} {
-				b.report.Add(fmt.Sprintf("%s.ring.p%d_ms", prefix, p), "ms", "the commit", ring.at(p))
-				b.report.Add(fmt.Sprintf("%s.lake.p%d_ms", prefix, p), "ms", "the commit", lake.at(p))
+				b.report.Add(fmt.Sprintf("%sring.p%d_ms", of.prefix, p), "ms", "the commit", got.ring.at(p))
+				b.report.Add(fmt.Sprintf("%slake.p%d_ms", of.prefix, p), "ms", "the commit", got.lake.at(p))
+			}
+			if len(got.used) == 1 {
+				b.addMemory(of.prefix, got.used[0].Memory)
+			} else {
+				b.addApart(of.prefix, got.used)
 			}
 		}
 	}
@@ -74,32 +88,40 @@ func (s spread) at(p int) float64 {
 	return 0
 }
 
-// live carries a load of so many changes per second, and reads from the lake's
-// files how long they took.
-func (b *bench) live(ctx context.Context, name string, rate int) (ring, lake spread, err error) {
-	run, slot, end, err := b.startLive(ctx, name)
+// carried is what a live load has shown.
+type carried struct {
+	ring, lake spread
+	used       []use
+}
+
+// live carries a load, and reads from the lake's files how long its changes took.
+func (b *bench) live(ctx context.Context, name string, of load) (got carried, err error) {
+	var g group
+	defer func() { err = errors.Join(err, g.stop(), b.dropSlots(ctx)) }()
+	slot, err := b.startLive(ctx, &g, name, of.verbs...)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
 	began := time.Now()
-	inside, err := b.writeLive(ctx, rate)
+	inside, err := b.writeLive(ctx, of.rate)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
-	var walsender float64
-	if err := b.await(ctx, slot, inside, &walsender, run); err != nil {
-		return nil, nil, err
+	if _, err := b.await(ctx, slot, inside, &g); err != nil {
+		return got, err
+	}
+	if got.used, err = g.used(); err != nil {
+		return got, err
 	}
 	folder := filepath.Join(b.stack.S3.Folder(), name)
 	l, err := lakecheck.Open(folder)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	arrivals, err := l.Arrivals(ctx)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	for _, a := range arrivals {
 		if a.Committed.Before(began.Add(warmUp)) {
@@ -107,39 +129,28 @@ func (b *bench) live(ctx context.Context, name string, rate int) (ring, lake spr
 		}
 		object, err := os.Stat(a.Object)
 		if err != nil {
-			return nil, nil, fmt.Errorf("look when an object was stored: %w", err)
+			return got, fmt.Errorf("look when an object was stored: %w", err)
 		}
-		ring = append(ring, delay{millis(a.Received.Sub(a.Committed)), a.Rows})
-		lake = append(lake, delay{millis(object.ModTime().Sub(a.Committed)), a.Rows})
+		got.ring = append(got.ring, delay{millis(a.Received.Sub(a.Committed)), a.Rows})
+		got.lake = append(got.lake, delay{millis(object.ModTime().Sub(a.Committed)), a.Rows})
 	}
-	if len(ring) == 0 {
-		return nil, nil, fmt.Errorf("the lake %s has no rows of the load", folder)
+	if len(got.ring) == 0 {
+		return got, fmt.Errorf("the lake %s has no rows of the load", folder)
 	}
-	return ring, lake, nil
+	return got, nil
 }
 
-// startLive starts a pipeline and waits until it streams. end stops it and drops
-// its slot.
-func (b *bench) startLive(ctx context.Context, name string) (run *proc.Process, slot string, end func() error, err error) {
-	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms"})
+// startLive starts a pipeline in group g and waits until it streams. The caller
+// stops the group and drops the slot, also after an error.
+func (b *bench) startLive(ctx context.Context, g *group, name string, verbs ...string) (slot string, err error) {
+	l, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms"})
 	if err != nil {
-		return nil, "", nil, err
+		return "", err
 	}
-	slot = settings.Slot()
-	if run, err = p.Start(slot, "run"); err != nil {
-		return nil, "", nil, err
+	if err := g.start(ctx, l, verbs...); err != nil {
+		return "", err
 	}
-	end = func() error {
-		err := run.Stop(stopGrace)
-		if ctx.Err() == nil {
-			err = errors.Join(err, b.dropSlot(ctx, slot))
-		}
-		return err
-	}
-	if err := b.streaming(ctx, slot, run); err != nil {
-		return nil, "", nil, errors.Join(err, end())
-	}
-	return run, slot, end, nil
+	return l.slot, b.streaming(ctx, l.slot, g)
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -169,11 +180,12 @@ func (b *bench) writeLive(ctx context.Context, rate int) (inside string, err err
 // idleAck gives an idle pipeline one commit after the other, and watches how long
 // after its upload each is acknowledged, the lake's own record included.
 func (b *bench) idleAck(ctx context.Context) (err error) {
-	_, slot, end, err := b.startLive(ctx, "idle-ack")
+	var g group
+	defer func() { err = errors.Join(err, g.stop(), b.dropSlots(ctx)) }()
+	slot, err := b.startLive(ctx, &g, "idle-ack", inOne...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
 	l, err := lakecheck.Open(filepath.Join(b.stack.S3.Folder(), "idle-ack"))
 	if err != nil {
 		return err
@@ -211,6 +223,11 @@ func (b *bench) idleAck(ctx context.Context) (err error) {
 		b.report.Add("latency.idle_ack_after_upload_ms", "ms", "the object is stored", each.at(50))
 		b.report.Add("latency.idle_ack_after_upload_max_ms", "ms", "the object is stored", each.at(100))
 	}
+	used, err := g.used()
+	if err != nil {
+		return err
+	}
+	b.addMemory("latency.idle_ack_", used[0].Memory)
 	return nil
 }
 

@@ -33,21 +33,18 @@ func memory(way passage) scenario {
 }
 
 func (b *bench) passages(ctx context.Context, way passage) (err error) {
+	defer func() { err = errors.Join(err, b.dropSlots(ctx)) }()
 	name := fmt.Sprintf("memory-%d-%t", way.ring, way.late)
-	p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", way.ring)})
+	l, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"ring.max_bytes": fmt.Sprintf("%dMiB", way.ring)})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			err = errors.Join(err, b.dropSlot(ctx, settings.Slot()))
-		}
-	}()
 	for i := range b.size.runs {
-		streamer, worker, took, err := b.pass(ctx, p, settings.Slot(), way)
+		used, took, err := b.pass(ctx, l, way)
 		if err != nil {
 			return err
 		}
+		streamer, worker := used[0], used[1]
 		rate := float64(b.size.large) / took.Seconds()
 		b.say("memory.%s run %d: streamer %.0f MiB (RSS %.0f), %.1f CPU s; worker %.0f MiB (RSS %.0f), %.1f CPU s; %.0f rows/s; load %s",
 			way.name, i+1, streamer.Anon, streamer.RSS, streamer.cpu, worker.Anon, worker.RSS, worker.cpu, rate, loadAverage())
@@ -57,6 +54,7 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 		b.report.Add(prefix+"_rss_mb", "MiB", "", streamer.RSS)
 		b.report.Add(prefix+"_cpu_s", "s", "", streamer.cpu)
 		b.report.Add(prefix+"_worker_mb", "MiB", "", worker.Anon)
+		b.report.Add(prefix+"_worker_rss_mb", "MiB", "", worker.RSS)
 		b.report.Add(prefix+"_rows_per_s", "rows/s", "", rate)
 		if streamer.Anon > bound {
 			b.failed = append(b.failed, fmt.Sprintf(
@@ -66,74 +64,42 @@ func (b *bench) passages(ctx context.Context, way passage) (err error) {
 	return nil
 }
 
-// use is what a process has used in all.
-type use struct {
-	proc.Memory // at its peak
-	cpu         float64
-}
-
-// pass lets one transaction pass, and says how long that took from its commit,
-// or from the worker's start if that came later.
-func (b *bench) pass(ctx context.Context, p *pipeline.Pipeline, slot string, way passage) (streamer, worker use, took time.Duration, err error) {
-	var running []*proc.Process
-	var watchers []*proc.Watcher
-	defer func() {
-		// The streamer first: it waits for the worker to finish.
-		for _, r := range running {
-			err = errors.Join(err, r.Stop(stopGrace))
-		}
-		for _, w := range watchers {
-			_, werr := w.End()
-			err = errors.Join(err, werr)
-		}
-	}()
-	start := func(verb string) error {
-		child, err := p.Start(verb, verb)
-		if err == nil {
-			running = append(running, child)
-			watchers = append(watchers, proc.Watch(ctx, child.PID()))
-		}
-		return err
+// pass lets one transaction pass, and says what streamer and worker have used
+// and how long that took from its commit, or from the worker's start if that
+// came later.
+func (b *bench) pass(ctx context.Context, l lane, way passage) (used []use, took time.Duration, err error) {
+	var g group
+	defer func() { err = errors.Join(err, g.stop()) }()
+	first, then := apart, []string(nil)
+	if way.late {
+		first, then = apart[:1], apart[1:]
 	}
-	if err := start("streamer"); err != nil {
-		return streamer, worker, 0, err
+	if err := g.start(ctx, l, first...); err != nil {
+		return nil, 0, err
 	}
-	if !way.late {
-		if err := start("worker"); err != nil {
-			return streamer, worker, 0, err
-		}
-	}
-	if err := b.streaming(ctx, slot, running...); err != nil {
-		return streamer, worker, 0, err
+	if err := b.streaming(ctx, l.slot, &g); err != nil {
+		return nil, 0, err
 	}
 	inside, err := b.fill(ctx, narrow, b.size.large, b.size.large, 96)
 	if err != nil {
-		return streamer, worker, 0, err
+		return nil, 0, err
 	}
 	if way.late {
-		if err := still(ctx, watchers[0], float64(way.ring)/2); err != nil {
-			return streamer, worker, 0, err
-		}
-		if err := start("worker"); err != nil {
-			return streamer, worker, 0, err
+		if err := still(ctx, g.watchers[0], float64(way.ring)/2); err != nil {
+			return nil, 0, err
 		}
 	}
-	var walsender float64
+	if err := g.start(ctx, l, then...); err != nil {
+		return nil, 0, err
+	}
 	began := time.Now()
-	if err := b.await(ctx, slot, inside, &walsender, running...); err != nil {
-		return streamer, worker, 0, err
+	if _, err := b.await(ctx, l.slot, inside, &g); err != nil {
+		return nil, 0, err
 	}
 	took = time.Since(began)
-	b.say("memory.%s: the streamer's anonymous memory in twentieths of its life, MiB: %.0f", way.name, watchers[0].Curve(20))
-	for i, u := range []*use{&streamer, &worker} {
-		if u.cpu, err = cpuSeconds(running[i].PID()); err != nil {
-			return streamer, worker, 0, err
-		}
-		if u.Memory, err = watchers[i].End(); err != nil {
-			return streamer, worker, 0, err
-		}
-	}
-	return streamer, worker, took, nil
+	b.say("memory.%s: the streamer's anonymous memory in twentieths of its life, MiB: %.0f", way.name, g.watchers[0].Curve(20))
+	used, err = g.used()
+	return used, took, err
 }
 
 // still waits until the peak is at least atLeast MiB and has not grown for a
@@ -162,7 +128,7 @@ func still(ctx context.Context, w *proc.Watcher, atLeast float64) error {
 }
 
 // streaming waits until somebody reads slot.
-func (b *bench) streaming(ctx context.Context, slot string, processes ...*proc.Process) error {
+func (b *bench) streaming(ctx context.Context, slot string, by *group) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -175,7 +141,7 @@ func (b *bench) streaming(ctx context.Context, slot string, processes ...*proc.P
 		if active {
 			return nil
 		}
-		if err := allRun(processes); err != nil {
+		if err := by.allRun(); err != nil {
 			return err
 		}
 		select {
@@ -184,13 +150,4 @@ func (b *bench) streaming(ctx context.Context, slot string, processes ...*proc.P
 		case <-tick.C:
 		}
 	}
-}
-
-func allRun(processes []*proc.Process) error {
-	for _, p := range processes {
-		if !p.Running() {
-			return fmt.Errorf("a process ended by itself with status %d; the end of its log:\n%s", p.ExitCode(), p.Tail(20))
-		}
-	}
-	return nil
 }

@@ -2,13 +2,17 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidemark-cdc/tidemark/cmd/devstack/pipeline"
+	"github.com/tidemark-cdc/tidemark/cmd/devstack/proc"
 )
 
 // pathRows is how many changes one operation of the benchmarks of the ordered
@@ -19,18 +23,20 @@ const pathRows = 20_000
 // with the benchmarks of package streamer: they need what is not exported there.
 func (b *bench) path(ctx context.Context) error {
 	for i := range b.size.runs {
-		got, err := goBenchmarks(ctx, "./streamer", "^BenchmarkOrderedPath", "cpu-ns/change", "allocs/op")
+		own, peak, err := b.goBenchmark(ctx, "streamer", "BenchmarkOrderedPath", "cpu-ns/change", "allocs/op", "B/op")
 		if err != nil {
 			return err
 		}
-		own, byHand := got["BenchmarkOrderedPath"], got["BenchmarkOrderedPathByHand"]
-		if own == nil || byHand == nil {
-			return fmt.Errorf("the benchmarks of package streamer have not said what was expected: %v", got)
+		byHand, _, err := b.goBenchmark(ctx, "streamer", "BenchmarkOrderedPathByHand", "cpu-ns/change")
+		if err != nil {
+			return err
 		}
 		b.say("ordered path run %d: %.0f ns per change, by hand %.0f ns; load %s", i+1, own["cpu-ns/change"], byHand["cpu-ns/change"], loadAverage())
 		b.report.Add("ordered_path.time_ratio", "ratio", "pglogrepl into maps", own["cpu-ns/change"]/byHand["cpu-ns/change"])
 		b.report.Add("ordered_path.ns_per_change", "ns", "", own["cpu-ns/change"])
 		b.report.Add("ordered_path.allocs_per_change", "allocations", "", own["allocs/op"]/pathRows)
+		b.report.Add("ordered_path.bytes_per_change", "bytes", "", own["B/op"]/pathRows)
+		b.addMemory("ordered_path.", peak)
 	}
 	return nil
 }
@@ -38,64 +44,90 @@ func (b *bench) path(ctx context.Context) error {
 // encode measures what a worker does with a segment between its raw messages and
 // a Parquet file, with the benchmarks of package rowfile.
 func (b *bench) encode(ctx context.Context) error {
-	const rows = "10000"
 	for i := range b.size.runs {
-		got, err := goBenchmarks(ctx, "./internal/rowfile", "^BenchmarkEncode", "ns/row", "allocs/op", "file-bytes")
-		if err != nil {
-			return err
-		}
-		for _, size := range []string{"1000", rows} {
-			own, byHand := got["BenchmarkEncode/"+size], got["BenchmarkEncodeByHand/"+size]
-			if own == nil || byHand == nil {
-				return fmt.Errorf("the benchmarks of package rowfile have not said what was expected: %v", got)
+		for _, segment := range []struct {
+			prefix string
+			rows   int
+		}{{"encode_1000.", 1000}, {"encode.", 10_000}} {
+			own, peak, err := b.goBenchmark(ctx, "internal/rowfile", fmt.Sprintf("BenchmarkEncode/%d", segment.rows), "ns/row", "allocs/op", "B/op", "file-bytes")
+			if err != nil {
+				return err
 			}
-			prefix := "encode."
-			if size != rows {
-				prefix = "encode_" + size + "."
+			byHand, _, err := b.goBenchmark(ctx, "internal/rowfile", fmt.Sprintf("BenchmarkEncodeByHand/%d", segment.rows), "ns/row", "file-bytes")
+			if err != nil {
+				return err
 			}
-			count, _ := strconv.ParseFloat(size, 64) // it is one of the above
+			prefix, rows := segment.prefix, float64(segment.rows)
 			b.say("%srun %d: %.0f ns per row, by hand %.0f ns; load %s", prefix, i+1, own["ns/row"], byHand["ns/row"], loadAverage())
 			b.report.Add(prefix+"time_ratio", "ratio", "arrow-go over maps, encoding/json", own["ns/row"]/byHand["ns/row"])
 			b.report.Add(prefix+"ns_per_row", "ns", "", own["ns/row"])
-			b.report.Add(prefix+"allocs_per_row", "allocations", "", own["allocs/op"]/count)
+			b.report.Add(prefix+"allocs_per_row", "allocations", "", own["allocs/op"]/rows)
+			b.report.Add(prefix+"bytes_per_row", "bytes", "", own["B/op"]/rows)
 			b.report.Add(prefix+"size_ratio", "ratio", "arrow-go over maps, encoding/json", own["file-bytes"]/byHand["file-bytes"])
+			b.addMemory(prefix, peak)
 		}
 	}
 	return nil
 }
 
-// benchLine is a line that go test prints for a benchmark: its name, without the
-// number of processors, and its figures.
-var benchLine = regexp.MustCompile(`(?m)^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
-
-// goBenchmarks runs the Go benchmarks of a package that match pattern for a
-// second each, and gives those of their figures that have one of units.
-func goBenchmarks(ctx context.Context, pkg, pattern string, units ...string) (map[string]map[string]float64, error) {
+// goBenchmark runs one Go benchmark of a package for a second, in a process of
+// its own, and gives those of its figures that have one of units, and the peak of
+// the process' memory.
+func (b *bench) goBenchmark(ctx context.Context, pkg, name string, units ...string) (map[string]float64, proc.Memory, error) {
 	root, err := pipeline.Root()
 	if err != nil {
-		return nil, err
+		return nil, proc.Memory{}, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", "1s", pkg)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
+	program := filepath.Join(b.stack.Dir(), filepath.Base(pkg)+".test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./"+pkg)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, proc.Memory{}, fmt.Errorf("build the benchmarks of package %s: %w\n%s", pkg, err, out)
+	}
+	child, err := proc.Start(proc.Config{
+		Name: name, Path: program, Dir: filepath.Join(root, pkg), Log: program + ".log",
+		Args: []string{"-test.run", "^$", "-test.bench", "^" + strings.ReplaceAll(name, "/", "$/^") + "$", "-test.benchmem", "-test.benchtime", "1s"},
+	})
 	if err != nil {
-		return nil, fmt.Errorf("run the benchmarks of package %s: %w\n%s", pkg, err, out)
+		return nil, proc.Memory{}, err
 	}
-	got := map[string]map[string]float64{}
-	for _, line := range benchLine.FindAllStringSubmatch(string(out), -1) {
-		figures := map[string]float64{}
-		words := strings.Fields(line[2])
+	w := proc.Watch(ctx, child.PID())
+	if err := child.Wait(ctx); err != nil {
+		return nil, proc.Memory{}, errors.Join(err, child.Kill9())
+	}
+	peak, err := w.End()
+	if err != nil {
+		return nil, proc.Memory{}, err
+	}
+	figures, err := benchFigures(child.Output(), units)
+	if err != nil {
+		return nil, proc.Memory{}, fmt.Errorf("run %s of package %s: %w", name, pkg, err)
+	}
+	return figures, peak, nil
+}
+
+// benchLine is a line that a Go benchmark prints: its name, how often it ran, and
+// its figures.
+var benchLine = regexp.MustCompile(`(?m)^Benchmark\S+\s+\d+\s+(.*)$`)
+
+// benchFigures reads those of a benchmark's figures that have one of units.
+func benchFigures(output string, units []string) (map[string]float64, error) {
+	figures := map[string]float64{}
+	if line := benchLine.FindStringSubmatch(output); line != nil {
+		words := strings.Fields(line[1])
 		for i := 1; i < len(words); i += 2 {
-			for _, unit := range units {
-				if words[i] == unit {
-					figures[unit], err = strconv.ParseFloat(words[i-1], 64)
-				}
+			if !slices.Contains(units, words[i]) {
+				continue
 			}
+			value, err := strconv.ParseFloat(words[i-1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("read its figures: %w", err)
+			}
+			figures[words[i]] = value
 		}
-		if err != nil || len(figures) != len(units) {
-			return nil, fmt.Errorf("the benchmarks of package %s say %q, and %v were expected", pkg, line[0], units)
-		}
-		got[line[1]] = figures
 	}
-	return got, nil
+	if len(figures) != len(units) {
+		return nil, fmt.Errorf("it says %q, and %v were expected", output, units)
+	}
+	return figures, nil
 }

@@ -54,11 +54,12 @@ func (p peer) drain(ctx context.Context, slot, publication, end string) (time.Du
 // String names it in figures.
 func (peer) String() string { return "pg_recvlogical" }
 
-// slotAt makes a slot where the log ends now.
+// slotAt makes a slot where the log ends now. The caller drops it with dropSlots.
 func (b *bench) slotAt(ctx context.Context, name string) error {
 	if _, err := b.conn.Exec(ctx, "select pg_create_logical_replication_slot($1, 'pgoutput')", name); err != nil {
 		return fmt.Errorf("make slot %s: %w", name, err)
 	}
+	b.slots = append(b.slots, name)
 	return nil
 }
 
@@ -82,14 +83,15 @@ func (b *bench) dropSlot(ctx context.Context, name string) error {
 	}
 }
 
-// dropSlots drops the slots of a scenario: one that is left behind keeps its WAL
-// for all that follow. A bench that is being stopped leaves them to the end of
-// its server.
-func (b *bench) dropSlots(ctx context.Context, names []string) (err error) {
-	for _, name := range names {
+// dropSlots drops the slots that have been made: one that is left behind keeps
+// its WAL for all that follow. A bench that is being stopped leaves them to the
+// end of its server.
+func (b *bench) dropSlots(ctx context.Context) (err error) {
+	for _, name := range b.slots {
 		if ctx.Err() == nil {
 			err = errors.Join(err, b.dropSlot(ctx, name))
 		}
 	}
+	b.slots = nil
 	return err
 }

@@ -27,18 +27,9 @@ func (b *bench) slowPut(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, plain.Close()) }()
 
-	type lane struct {
-		pipeline *pipeline.Pipeline
-		slot     string
-	}
-	var slots []string
-	defer func() { err = errors.Join(err, b.dropSlots(ctx, slots)) }()
+	defer func() { err = errors.Join(err, b.dropSlots(ctx)) }()
 	through := func(name string, store *stack.FaultProxy) (lane, error) {
-		p, settings, err := b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms", "lake.endpoint": store.Endpoint()})
-		if err == nil {
-			slots = append(slots, settings.Slot())
-		}
-		return lane{p, settings.Slot()}, err
+		return b.newPipeline(ctx, name, narrow, pipeline.Settings{"segment.max_age": "200ms", "lake.endpoint": store.Endpoint()})
 	}
 	var lanes [][2]lane
 	for i := range b.size.runs {
@@ -60,13 +51,15 @@ func (b *bench) slowPut(ctx context.Context) (err error) {
 		var took [2]drained
 		for k := range pair {
 			turn := (k + i) % 2 // neither always comes first
-			if took[turn], err = b.drainOwn(ctx, pair[turn].pipeline, pair[turn].slot, inside); err != nil {
+			if took[turn], err = b.drainBy(ctx, pair[turn], inside, inOne...); err != nil {
 				return err
 			}
 		}
 		ratio := took[0].wall.Seconds() / took[1].wall.Seconds()
-		b.say("slow_put run %d: %.2fs, without %s per PUT %.2fs, ratio %.2f; load %s", i+1, took[0].wall.Seconds(), slowBy, took[1].wall.Seconds(), ratio, loadAverage())
+		b.say("slow_put run %d: %.2fs, without %s per PUT %.2fs, ratio %.2f; peak %.0f MiB; load %s",
+			i+1, took[0].wall.Seconds(), slowBy, took[1].wall.Seconds(), ratio, took[0].used[0].Anon, loadAverage())
 		b.report.Add("drain.b.slow_put_ratio", "ratio", "the same with no time added to a PUT", ratio)
+		b.addMemory("drain.b.slow_put_", took[0].used[0].Memory)
 	}
 	return nil
 }
