@@ -19,3 +19,8 @@ func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(peerBound.Milliseconds()))
 	})
 }
+
+// setLowWater sets SO_RCVLOWAT of socket(7).
+func setLowWater(fd uintptr, bytes int) error {
+	return syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, bytes)
+}

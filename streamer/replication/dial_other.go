@@ -2,7 +2,13 @@
 
 package replication
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // limitUnacknowledged does nothing here: the kernel's own limit holds.
 func limitUnacknowledged(string, string, syscall.RawConn) error { return nil }
+
+// setLowWater says that there is none here: the reader is woken for each message.
+func setLowWater(uintptr, int) error { return errors.ErrUnsupported }

@@ -91,6 +91,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Session, error) {
 	}
 	s := newSession(cfg, log)
 	pc.BuildFrontend = s.frontend
+	pc.DialFunc = calmly(pc.DialFunc)
 	if s.pg, err = pgconn.ConnectConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open replication connection: %w", s.classify(connecting, err))
 	}
