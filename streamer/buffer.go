@@ -24,8 +24,8 @@ func (s signal) raise() {
 }
 
 // buffer is the ring with a lock and wake-ups around it. The receiver is its
-// only writer and the dispatcher the only one that cuts; both may block here,
-// nobody else does.
+// only writer, through an intake, and the dispatcher the only one that cuts; both
+// may block here, nobody else does.
 type buffer struct {
 	mu   sync.Mutex
 	ring *ring.Ring
@@ -47,59 +47,6 @@ func newBuffer(cfg ring.Config, start ring.Start) *buffer {
 	return &buffer{ring: ring.New(cfg, start), room: newSignal(), ready: newSignal(), acked: newSignal()}
 }
 
-// add puts c into the ring, waiting while it is full. Changes at or below the
-// last received position are dropped: a new connection repeats them. The error
-// is ctx's, or errDraining or errEnded when drain or ended closes first.
-func (b *buffer) add(ctx context.Context, drain, ended <-chan struct{}, c *change.Change) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for c.Position.Compare(b.ring.LastReceived()) > 0 && !b.ring.Admit(len(c.Raw)) {
-		b.ready.raise()
-		b.mu.Unlock()
-		select {
-		case <-b.room:
-		case <-drain:
-			b.mu.Lock()
-			return errDraining
-		case <-ended:
-			b.mu.Lock()
-			return errEnded
-		case <-ctx.Done():
-			b.mu.Lock()
-			return ctx.Err()
-		}
-		b.mu.Lock()
-	}
-	added, err := b.ring.Add(c)
-	if err != nil {
-		return newLife("%v", err)
-	}
-	if !added {
-		return nil
-	}
-	b.received.add(c)
-	if b.watching || b.ring.Filled() {
-		b.ready.raise()
-	}
-	return nil
-}
-
-// mark notes the end of a transaction. The dispatcher is woken for the first
-// complete one, to learn when it will be old enough, and when a segment may be
-// full, not for each.
-func (b *buffer) mark(end change.LSN) {
-	b.mu.Lock()
-	moved := b.ring.Mark(end)
-	ready := !b.armed || b.ring.Filled()
-	b.mu.Unlock()
-	if moved {
-		b.acked.raise()
-	}
-	if ready {
-		b.ready.raise()
-	}
-}
-
 // propose asks the ring for a segment, or says in what time one is due by age.
 func (b *buffer) propose(now change.Time, drain bool) (v ring.View, ok bool, due time.Duration) {
 	b.mu.Lock()
@@ -110,17 +57,6 @@ func (b *buffer) propose(now change.Time, drain bool) (v ring.View, ok bool, due
 		due = time.Hour
 	}
 	return v, ok, due
-}
-
-// keepalive notes that nothing of the stream stands below end that has not been
-// received.
-func (b *buffer) keepalive(end change.LSN) {
-	b.mu.Lock()
-	moved := b.ring.Keepalive(end)
-	b.mu.Unlock()
-	if moved {
-		b.acked.raise()
-	}
 }
 
 // finish marks a segment and walks.

@@ -64,13 +64,15 @@ func TestTheAckIsRecordedAtOnceWhenEverythingIsFinished(t *testing.T) {
 	relation := &change.Relation{Namespace: "public", Name: "t"}
 	l := &life{buf: newBuffer(ring.Config{}, ring.Start{}), lake: store, at: segment.Location{Instance: "test"}, log: slog.New(slog.DiscardHandler)}
 	k := &keeper{l: l, written: time.Now()}
+	in := intake{buffer: l.buf}
 	row := func(lsn change.LSN) ring.SegmentID {
 		t.Helper()
 		c := change.Change{Position: change.Position{Timeline: 1, LSN: lsn}, Relation: relation, Operation: change.Insert, Raw: []byte("I")}
-		if err := l.buf.add(t.Context(), nil, nil, &c); err != nil {
+		if err := in.add(t.Context(), nil, nil, &c); err != nil {
 			t.Fatal(err)
 		}
-		l.buf.mark(lsn + 1)
+		in.mark(lsn + 1)
+		in.rest()
 		view, ok, _ := l.buf.propose(change.TimeOf(time.Now()), true)
 		if !ok {
 			t.Fatal("nothing to cut")
@@ -90,7 +92,8 @@ func TestTheAckIsRecordedAtOnceWhenEverythingIsFinished(t *testing.T) {
 	if s := k.step(t.Context(), false); s.err != nil || k.rec.Ack != 0x201 {
 		t.Errorf("with everything finished the record is %s, again in %s, %v; want 0/201 at once", k.rec.Ack, s.again, s.err)
 	}
-	l.buf.keepalive(0x300)
+	in.keepalive(0x300)
+	in.rest()
 	if s := k.step(t.Context(), false); s.err != nil || k.rec.Ack != 0x201 || s.again <= recordEvery {
 		t.Errorf("for a keepalive alone the record is %s, again in %s, %v; want it to wait", k.rec.Ack, s.again, s.err)
 	}

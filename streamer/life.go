@@ -31,6 +31,7 @@ type life struct {
 	admin    *replication.Admin
 
 	buf     *buffer
+	intake  intake // into buf, of the receiver alone
 	shelf   *shelf
 	flights *flights
 	guard   *guard
@@ -137,6 +138,7 @@ func (s *Streamer) newLife(ctx context.Context, at segment.Location, first *conn
 	}
 	l.log.Info("streaming begins", "slot", s.cfg.Replication.Slot, "confirmed_flush", first.slot.ConfirmedFlush, "recorded_ack", rec.Ack, "follows", rec.Last, "timeline", l.timeline)
 	l.buf = newBuffer(s.cfg.Ring, ring.Start{Last: l.begin(rec.Last), Time: change.TimeOf(rec.LastTime), Ack: rec.Ack})
+	l.intake = intake{buffer: l.buf}
 	l.keeper = &keeper{l: l, rec: rec, etag: etag, asked: newSignal(), finals: make(chan chan error)}
 	l.follows = rec.Last
 	// The process before may have ended between the record and the report.

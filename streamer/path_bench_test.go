@@ -92,9 +92,11 @@ func BenchmarkOrderedPath(b *testing.B) {
 	for b.Loop() {
 		framer := pgoutput.NewFramer(pgoutput.FramerConfig{TimelineOf: func(change.LSN) change.Timeline { return 1 }})
 		buf := newBuffer(ring.Config{}, ring.Start{})
+		in := intake{buffer: buf}
 		var arrived change.Time
 		for i, m := range s.messages {
 			if i%benchRead == 0 {
+				in.rest()
 				arrived = change.TimeOf(time.Now())
 			}
 			frame, err := framer.Frame(1, arrived, m)
@@ -104,17 +106,18 @@ func BenchmarkOrderedPath(b *testing.B) {
 			switch frame.Kind {
 			case pgoutput.Changes:
 				for i := range frame.Changes {
-					if err := buf.add(b.Context(), nil, nil, &frame.Changes[i]); err != nil {
+					if err := in.add(b.Context(), nil, nil, &frame.Changes[i]); err != nil {
 						b.Fatal(err)
 					}
 				}
 			case pgoutput.Commit:
-				buf.mark(frame.CommitEnd)
+				in.mark(frame.CommitEnd)
 				select {
 				case <-buf.ready:
 				default:
 					continue
 				}
+				in.rest()
 				if v, ok, _ := buf.propose(0, false); ok {
 					buf.locked(func(r *ring.Ring) {
 						id, err := r.Cut(v)
@@ -126,6 +129,7 @@ func BenchmarkOrderedPath(b *testing.B) {
 				}
 			}
 		}
+		in.rest()
 		rows += s.rows
 	}
 	report(b, began, rows)

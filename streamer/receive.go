@@ -17,11 +17,16 @@ import (
 // the connection has ended.
 func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *connection) error {
 	framer.Reset()
-	for {
+	defer l.intake.rest()
+	for more := false; ; {
+		if !more {
+			l.intake.rest()
+		}
 		msg, err := conn.session.Receive()
 		if err != nil {
 			return err
 		}
+		more = msg.More
 		if l.draining() {
 			// What comes now is not in the ring, so its markers must not be
 			// either; the next start reads it again.
@@ -30,7 +35,7 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 		if msg.Keepalive {
 			// Within a transaction the ring may not have heard of it yet.
 			if !framer.InTransaction() {
-				l.buf.keepalive(msg.WALEnd)
+				l.intake.keepalive(msg.WALEnd)
 			}
 			if msg.ReplyRequested {
 				l.keeper.asked.raise()
@@ -57,12 +62,12 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 			if !framer.InTransaction() {
 				// A non-transactional message has no Commit to end it.
 				conn.session.NoteEnd(msg.WALStart)
-				l.buf.mark(msg.WALStart)
+				l.intake.mark(msg.WALStart)
 			}
 		case pgoutput.Commit:
 			end := commitEnd(msg, frame)
 			conn.session.NoteEnd(end)
-			l.buf.mark(end)
+			l.intake.mark(end)
 		}
 	}
 }
@@ -71,7 +76,7 @@ func (l *life) receive(ctx context.Context, framer *pgoutput.Framer, conn *conne
 // connection has ended.
 func (l *life) keep(ctx context.Context, ended <-chan struct{}, changes []change.Change) error {
 	for i := range changes {
-		if err := l.buf.add(ctx, l.drain, ended, &changes[i]); err != nil {
+		if err := l.intake.add(ctx, l.drain, ended, &changes[i]); err != nil {
 			return err
 		}
 	}
@@ -82,10 +87,14 @@ func (l *life) keep(ctx context.Context, ended <-chan struct{}, changes []change
 func (l *life) newFramer(ctx context.Context) *pgoutput.Framer {
 	return pgoutput.NewFramer(pgoutput.FramerConfig{
 		TimelineOf: func(lsn change.LSN) change.Timeline { return l.history().TimelineOf(lsn) },
-		Describe:   func(r *change.Relation) error { return l.describe(ctx, r) },
-		Messages:   l.cfg.Messages,
-		LocalOnly:  l.cfg.LocalOnly,
+		Describe: func(r *change.Relation) error {
+			l.intake.rest()
+			return l.describe(ctx, r)
+		},
+		Messages:  l.cfg.Messages,
+		LocalOnly: l.cfg.LocalOnly,
 		MessageTime: func() (t change.Time) {
+			l.intake.rest()
 			l.buf.locked(func(r *ring.Ring) { t = r.LastTime() })
 			return t
 		},

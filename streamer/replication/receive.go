@@ -32,6 +32,8 @@ type Message struct {
 	Arrived time.Time
 	// Data is the plugin's message. It stays as it is until the next Receive.
 	Data []byte
+	// More says that the next Receive has nothing to wait for.
+	More bool
 }
 
 // The messages inside CopyData ("Streaming Replication Protocol" in the
@@ -48,10 +50,17 @@ func (s *Session) Receive() (Message, error) {
 	if s.front == nil {
 		return Message{}, errors.New("receive: the stream was not started")
 	}
+	if m, ok := s.atHand(); ok {
+		return m, nil
+	}
 	s.takes.Add(1)
 	defer s.takes.Add(1)
-	s.reading.Lock()
+	if !s.reading.TryLock() {
+		// Nobody else reads before the session is closed.
+		return Message{}, fmt.Errorf("receive: %w", ErrClosed)
+	}
 	defer s.reading.Unlock()
+	s.more = false
 	for {
 		m, done, err := s.receive()
 		if err != nil {
@@ -65,9 +74,35 @@ func (s *Session) Receive() (Message, error) {
 			return Message{}, fmt.Errorf("receive: %w", reason)
 		}
 		if done {
+			s.more = s.inbound.more()
+			m.More = s.more
 			return m, nil
 		}
 	}
+}
+
+// atHand gives the next message if it is in memory and the session goes on. It
+// leaves out what guards a wait, which takes more time than all the rest.
+func (s *Session) atHand() (m Message, ok bool) {
+	if !s.more {
+		return Message{}, false
+	}
+	select {
+	case <-s.failed:
+		return Message{}, false
+	default:
+	}
+	data, ok, err := s.inbound.data()
+	if err == nil && ok {
+		m, err = s.parse(data)
+	}
+	if err != nil || !ok {
+		s.inbound.back() // receive says what is wrong
+		return Message{}, false
+	}
+	s.more = s.inbound.more()
+	m.More = s.more
+	return m, true
 }
 
 func fromServer(err error) bool {
@@ -81,12 +116,20 @@ func (s *Session) receive() (m Message, done bool, err error) {
 	if s.Err() == ErrClosed {
 		return Message{}, false, ErrClosed
 	}
-	msg, err := s.front.Receive()
+	data, ok, err := s.inbound.data()
+	if ok {
+		m, err = s.parse(data)
+		return m, true, err
+	}
+	var msg pgproto3.BackendMessage
+	if err == nil {
+		msg, err = s.front.Receive()
+	}
 	if err != nil {
 		return Message{}, false, fmt.Errorf("the connection to the server broke: %w", err)
 	}
 	switch msg := msg.(type) {
-	case *pgproto3.CopyData:
+	case *pgproto3.CopyData: // one that is larger than the buffer
 		m, err = s.parse(msg.Data)
 		return m, true, err
 	case *pgproto3.ErrorResponse:
@@ -162,7 +205,8 @@ func (s *Session) notice(n *pgproto3.NoticeResponse) error {
 // with one system call.
 func (s *Session) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	s.arrival = &arrival{r: r}
-	return pgproto3.NewFrontend(bufio.NewReaderSize(s.arrival, readBuffer), w)
+	s.inbound = &inbound{r: bufio.NewReaderSize(s.arrival, readBuffer)}
+	return pgproto3.NewFrontend(s.inbound, w)
 }
 
 // arrival notes when something was last read from r: one look at the clock for

@@ -104,7 +104,7 @@ const statusLen = 1 + 3*8 + 8 + 1
 // ("Standby status update (F)" in the documentation of the protocol).
 func encodeStatus(st Status, now time.Time) []byte {
 	b := make([]byte, 0, 1+4+statusLen+5)
-	b = append(b, 'd')
+	b = append(b, copyData)
 	b = binary.BigEndian.AppendUint32(b, 4+statusLen)
 	b = append(b, 'r')
 	b = binary.BigEndian.AppendUint64(b, uint64(st.Written))

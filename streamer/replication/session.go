@@ -50,10 +50,12 @@ type Session struct {
 	conn      net.Conn
 	front     *pgproto3.Frontend
 	arrival   *arrival
+	inbound   *inbound
+	more      bool // the last message's More; Receive's own
 	reading   sync.Mutex
 	confirmed change.LSN
-	// takes counts the entries into Receive and the returns from it: it is odd
-	// while a Receive is under way.
+	// takes counts the entries into Receive and the returns from it, where there
+	// may be something to wait for: it is odd while such a Receive is under way.
 	takes atomic.Uint64
 
 	// wake tells the sender that a report may be due earlier than it thinks, and
