@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/tidemark-cdc/tidemark/internal/config"
 	"github.com/tidemark-cdc/tidemark/internal/lake"
@@ -42,17 +45,20 @@ func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Track
 // lake's probe, which is removed again. A worker needs no Postgres.
 func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger, p *progress) *surroundings {
 	s := &surroundings{situation: newSituation(c)}
-	list := settingsFindings(c)
+	var ofPostgres, ofLake, ofTemporal []finding
+	asked := asking{progress: p}
 	if postgres {
-		p.doing("asking Postgres")
-		list = append(list, s.lookAtPostgres(ctx, c, logger)...)
+		asked.ask("Postgres", func() { ofPostgres = s.lookAtPostgres(ctx, c, logger) })
 	}
+	asked.ask("the lake", func() { ofLake = s.lookAtLake(ctx, c) })
+	asked.ask("Temporal", func() { ofTemporal = temporalFindings(tr.Check(ctx)) })
+	asked.wait()
+
+	list := append(settingsFindings(c), ofPostgres...)
 	inPostgres := postgres && count(list, levelError) == 0
-	p.doing("trying out the lake")
-	more := s.lookAtLake(ctx, c)
-	list = append(list, more...)
+	list = append(list, ofLake...)
 	switch id := s.identity; {
-	case count(more, levelError) > 0:
+	case count(ofLake, levelError) > 0:
 	case id == nil:
 		if inPostgres && why != forRun && why != forSettling {
 			list = append(list, s.situation.findings()...)
@@ -71,13 +77,40 @@ func lookAround(ctx context.Context, c *config.Config, why purpose, postgres boo
 		list = append(list, finding{Level: levelError, About: aboutPipeline,
 			What: fmt.Sprintf("the lake %s belongs to pipeline %q, not to %q", s.lake.URL(), id.Pipeline, c.Pipeline), Fix: "check pipeline and lake.url"})
 	}
-	p.doing("asking Temporal")
-	problems := temporalFindings(tr.Check(ctx))
-	if len(problems) == 0 {
-		problems = []finding{passed(aboutTemporal, "the namespace is there, keeps closed workflows for at least %s, and has the search attributes", tracker.MinRetention)}
+	if len(ofTemporal) == 0 {
+		ofTemporal = []finding{passed(aboutTemporal, "the namespace is there, keeps closed workflows for at least %s, and has the search attributes", tracker.MinRetention)}
 	}
-	s.findings = judge(append(list, problems...), why, c)
+	s.findings = judge(append(list, ofTemporal...), why, c)
 	return s
+}
+
+// asking asks several at once, and says who has not answered yet.
+type asking struct {
+	progress *progress
+	group    sync.WaitGroup
+
+	mu   sync.Mutex
+	left []string // guarded by mu
+}
+
+func (a *asking) ask(whom string, f func()) {
+	a.note(func() { a.left = append(a.left, whom) })
+	a.group.Go(func() {
+		f()
+		a.note(func() { a.left = slices.DeleteFunc(a.left, func(s string) bool { return s == whom }) })
+	})
+}
+
+func (a *asking) wait() { a.group.Wait() }
+
+func (a *asking) note(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if change(); len(a.left) == 0 {
+		a.progress.idle()
+		return
+	}
+	a.progress.doing("asking %s", strings.Join(a.left, ", "))
 }
 
 // lookAtPostgres connects in both ways that a pipeline does.

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,49 +24,87 @@ var (
 	ErrProbeLeft = errors.New("the object of the probe could not be removed")
 )
 
-// Probe shows by an object of its own that the store does what a pipeline
-// needs: list, write, read, and refuse conditional writes whose condition does
-// not hold. It removes the object again, also after ctx has ended. ErrProbeLeft
-// if only that fails, ErrIgnoresConditions, or the error of the store.
-func (l *Lake) Probe(ctx context.Context) (err error) {
+// Probe shows by objects of its own that the store does what a pipeline needs:
+// list, write, read, and refuse conditional writes whose condition does not hold.
+// It removes the objects again, also after ctx has ended. ErrProbeLeft if only
+// that fails, ErrIgnoresConditions, or the error of the store.
+func (l *Lake) Probe(ctx context.Context) error {
 	if err := l.Check(ctx); err != nil {
 		return err
 	}
+	// At once, since a far store takes its time for each write, and each with an
+	// object of its own, since S3 may answer two conditional writes of one object
+	// at once with 409.
+	trials := []func(ctx context.Context, key, etag string) error{l.mustKeep, l.mustKeepOther, l.mustReplace}
+	errs := make([]error, len(trials))
+	var group sync.WaitGroup
+	for i, try := range trials {
+		group.Go(func() { errs[i] = l.probe(ctx, try) })
+	}
+	group.Wait()
+	var left error
+	for _, err := range errs {
+		switch {
+		case errors.Is(err, ErrProbeLeft):
+			left = fmt.Errorf("probe lake: %w", err)
+		case err != nil:
+			return fmt.Errorf("probe lake: %w", err)
+		}
+	}
+	return left
+}
+
+var probed, replaced = []byte(`{"probe":1}`), []byte(`{"probe":2}`)
+
+// probe makes an object, tries something with it, and removes it.
+func (l *Lake) probe(ctx context.Context, try func(ctx context.Context, key, etag string) error) (err error) {
 	key := probeFolder + rand.Text()
 	defer func() {
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if rerr := l.store.Remove(back, key); rerr != nil && err == nil {
-			err = fmt.Errorf("probe lake: %w: %w", ErrProbeLeft, rerr)
+			err = fmt.Errorf("%w: %w", ErrProbeLeft, rerr)
 		}
 	}()
-	if err := l.probe(ctx, key); err != nil {
-		return fmt.Errorf("probe lake: %w", err)
+	etag, err := l.store.Put(ctx, key, probed, Condition{IfNoneMatch: true})
+	if err != nil {
+		return err
 	}
-	return nil
+	return try(ctx, key, etag)
 }
 
-func (l *Lake) probe(ctx context.Context, key string) error {
-	first, second := []byte(`{"probe":1}`), []byte(`{"probe":2}`)
-	etag, err := l.store.Put(ctx, key, first, Condition{IfNoneMatch: true})
-	if err != nil {
-		return err
-	}
-	if err := l.mustRefuse(ctx, key, second, Condition{IfNoneMatch: true}, "If-None-Match"); err != nil {
-		return err
-	}
-	replaced, err := l.store.Put(ctx, key, second, Condition{IfMatch: etag})
+// mustKeep tries to make an object that is there.
+func (l *Lake) mustKeep(ctx context.Context, key, _ string) error {
+	return l.mustRefuse(ctx, key, replaced, Condition{IfNoneMatch: true}, "If-None-Match")
+}
+
+// mustKeepOther tries to replace an object that is another one by now.
+func (l *Lake) mustKeepOther(ctx context.Context, key, etag string) error {
+	return l.mustRefuse(ctx, key, replaced, Condition{IfMatch: otherTag(etag)}, "If-Match")
+}
+
+// otherTag is an ETag of the same form that no object has: its digits are turned
+// around.
+func otherTag(etag string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0' + '9' - r
+		}
+		return r
+	}, etag)
+}
+
+// mustReplace replaces an object and reads it.
+func (l *Lake) mustReplace(ctx context.Context, key, etag string) error {
+	tag, err := l.store.Put(ctx, key, replaced, Condition{IfMatch: etag})
 	if err != nil {
 		return fmt.Errorf("replace an object with the ETag that its write gave (If-Match): %w", err)
-	}
-	if err := l.mustRefuse(ctx, key, first, Condition{IfMatch: etag}, "If-Match"); err != nil {
-		return err
 	}
 	body, now, err := l.store.Get(ctx, key)
 	switch {
 	case err != nil:
 		return err
-	case !bytes.Equal(body, second) || now != replaced:
+	case !bytes.Equal(body, replaced) || now != tag:
 		return fmt.Errorf("%s is read as other bytes or another ETag than were written: is something between that caches or rewrites?", key)
 	}
 	return nil

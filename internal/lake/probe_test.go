@@ -44,8 +44,8 @@ func TestTheProbeFindsWhatAStoreDoesNotKeep(t *testing.T) {
 		"no If-None-Match":                   {oddStore{Memory: lake.NewMemory(), forgets: none}, lake.ErrIgnoresConditions, "If-None-Match", 0},
 		"no If-Match":                        {oddStore{Memory: lake.NewMemory(), forgets: match}, lake.ErrIgnoresConditions, "If-Match", 0},
 		"neither, and conditions are off":    {store: lake.Unconditional(oddStore{Memory: lake.NewMemory(), forgets: func(c *lake.Condition) { *c = lake.Condition{} }})},
-		"objects that may not be removed":    {oddStore{Memory: lake.NewMemory(), noRemove: true}, lake.ErrProbeLeft, "AccessDenied", 1},
-		"a bad one whose object is left too": {oddStore{Memory: lake.NewMemory(), forgets: none, noRemove: true}, lake.ErrIgnoresConditions, "If-None-Match", 1},
+		"objects that may not be removed":    {oddStore{Memory: lake.NewMemory(), noRemove: true}, lake.ErrProbeLeft, "AccessDenied", 3},
+		"a bad one whose object is left too": {oddStore{Memory: lake.NewMemory(), forgets: none, noRemove: true}, lake.ErrIgnoresConditions, "If-None-Match", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := lake.New("s3://bucket/p", tc.store)
