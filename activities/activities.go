@@ -36,9 +36,10 @@ type Activities struct {
 	// never more than a third of the heartbeat timeout.
 	HeartbeatEvery time.Duration
 
-	// MaxBytes bounds the raw bytes of the segments that are in hand at once: an
-	// attempt waits before it fetches more. A segment that is larger by itself is
-	// worked on alone. Zero is no bound.
+	// MaxBytes bounds the raw bytes of the segments that are in hand at once, and
+	// the encoded ones that are being stored: an attempt waits before it fetches
+	// more. A segment that is larger by itself is worked on alone until it is
+	// encoded. Zero is no bound.
 	MaxBytes int64
 
 	// writers holds *rowfile.Writer for their buffers.
@@ -121,6 +122,7 @@ func (t *attempt) upload(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, err
 	}
+	t.roomDownTo(int64(len(body)))
 	t.enter(StepStore, t.in.Ref.Rows, int64(len(body)))
 	object, err := t.lake.PutSegment(ctx, t.in.Ref, body)
 	if err != nil {
@@ -140,6 +142,7 @@ func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, err
 	}
+	t.roomDownTo(int64(len(body)))
 	t.enter(StepStore, t.in.Ref.Rows, int64(len(body)))
 	object, err := t.lake.PutQuarantine(ctx, t.in.Ref, body)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,9 +150,15 @@ type store struct {
 	removeErr    error
 	lost, always bool
 	heads, puts  int
+	// hold makes the first Put wait until it is closed.
+	hold    chan struct{}
+	holding atomic.Bool
 }
 
 func (s *store) Put(ctx context.Context, key string, body []byte, cond lake.Condition) (string, error) {
+	if s.hold != nil && s.holding.CompareAndSwap(false, true) {
+		<-s.hold
+	}
 	s.puts++
 	err := s.putErr
 	if err != nil && !s.always {

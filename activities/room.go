@@ -40,7 +40,8 @@ func (r *room) take(ctx context.Context, bytes int64, waits func()) (taken int64
 	return taken, nil
 }
 
-// roomFor takes the room for the attempt's segment until the attempt ends.
+// roomFor takes the room for the attempt's segment, until the attempt ends or
+// needs less.
 func (t *attempt) roomFor(ctx context.Context) error { return t.roomOf(ctx, t.in.Ref.Bytes) }
 
 func (t *attempt) roomOf(ctx context.Context, bytes int64) error {
@@ -50,4 +51,13 @@ func (t *attempt) roomOf(ctx context.Context, bytes int64) error {
 	taken, err := t.room.take(ctx, bytes, func() { t.enter(StepWait, 0, 0) })
 	t.taken = taken
 	return err
+}
+
+// roomDownTo hands the room back that the attempt does not need any more, for it
+// has only so many bytes left in hand.
+func (t *attempt) roomDownTo(bytes int64) {
+	if more := t.taken - bytes; more > 0 {
+		t.room.free.Release(more)
+		t.taken = bytes
+	}
 }

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,46 @@ func TestSegmentsThatAreTooLargeTogetherAreUploadedOneAfterTheOther(t *testing.T
 	}
 	if fetched, _ := f.source.fetches(); fetched != 2 {
 		t.Errorf("%d segments were fetched in the end", fetched)
+	}
+}
+
+// While its object is on the way to the store a segment takes no more room than
+// the object has, so that a slow store keeps no processor idle.
+func TestASegmentThatIsBeingStoredLeavesRoomForTheNext(t *testing.T) {
+	f := newFixture(t)
+	rows := changes(5)
+	for i := range rows {
+		rows[i].Raw = insert(strings.Repeat("x", 1<<20))
+	}
+	f.source.changes, f.ref = rows, refOf(rows)
+	f.MaxBytes = f.ref.Bytes * 3 / 2
+	f.store.hold = make(chan struct{})
+	first := make(chan error, 1)
+	go func() {
+		_, err := once(t, t.Context(), f.Upload, f.input())
+		first <- err
+	}()
+	for since := time.Now(); !f.store.holding.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(since) > time.Minute {
+			t.Fatal("nothing is stored")
+		}
+	}
+	second := make(chan error, 1)
+	go func() {
+		_, err := once(t, t.Context(), f.Upload, f.input())
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the second segment waits for the first one's store")
+	}
+	close(f.store.hold)
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	// workflows.TaskQueue for the default of a pipeline.
 	TaskQueue string
 	// Concurrency is the number of segments that are worked on at once, each of
-	// which is held in memory, raw and encoded. Zero is 4.
+	// which is held in memory, raw or encoded. Zero is 8.
 	Concurrency int
 	// Drain is how long running attempts may go on after the worker was told to
 	// stop. What is not done by then is canceled and handed back to Temporal,
@@ -48,7 +48,7 @@ const heartbeatInterval = 5 * time.Second
 
 func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
-		c.Concurrency = 4
+		c.Concurrency = 8
 	}
 	switch {
 	case c.Drain == 0:

@@ -20,8 +20,9 @@ const (
 	// allocates may be more than what it counts: ends of slabs and pages.
 	ringShare  = 16
 	workerBase = 64 * mebibyte
-	// An upload has its segment several times: as it came, as columns, as
-	// compressed pages and as a body that grows; and a compressor.
+	// An upload has its rows several times, as they came, as columns, as
+	// compressed pages and as a body that grows; and a compressor, and what it
+	// is storing.
 	uploadCopies = 4
 	uploadBase   = 24 * mebibyte
 )
@@ -43,9 +44,12 @@ func memoryLimit(c *config.Config, r roles) int64 {
 }
 
 // uploadBytes are the raw bytes that a worker's uploads may have in hand at once:
-// what they are if every segment is as large as one is cut. A single row may be
-// larger: then fewer are uploaded at the same time.
-func uploadBytes(c *config.Config) int64 { return c.Worker.Concurrency * int64(c.Segment.MaxBytes) }
+// what half of them have if every segment is as large as one is cut. The others
+// wait for their store meanwhile, with no more than what it takes. A single row
+// may be larger: then fewer are uploaded at the same time.
+func uploadBytes(c *config.Config) int64 {
+	return (c.Worker.Concurrency + 1) / 2 * int64(c.Segment.MaxBytes)
+}
 
 // limitMemory sets the limit, unless GOMEMLIMIT has set one already.
 func limitMemory(c *config.Config, r roles, environ []string, logger *slog.Logger) {

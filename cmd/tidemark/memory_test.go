@@ -21,9 +21,10 @@ func TestMemoryLimitFollowsRingAndConcurrency(t *testing.T) {
 	}{
 		{"streamer with the default ring stays below ring and 64 MiB", roles{streamer: true}, 256 * mib, 16 * mib, 4, 304 * mib},
 		{"streamer with a small ring", roles{streamer: true}, 32 * mib, 16 * mib, 4, 66 * mib},
-		{"worker", roles{worker: true}, 256 * mib, 16 * mib, 4, (64 + 4*88) * mib},
-		{"worker with more uploads", roles{worker: true}, 256 * mib, 16 * mib, 8, (64 + 8*88) * mib},
-		{"both", roles{streamer: true, worker: true}, 256 * mib, 16 * mib, 4, (304 + 64 + 4*88) * mib},
+		{"worker", roles{worker: true}, 256 * mib, 16 * mib, 8, (64 + 8*24 + 4*4*16) * mib},
+		{"worker with one upload", roles{worker: true}, 256 * mib, 16 * mib, 1, (64 + 24 + 4*16) * mib},
+		{"worker with an odd number of uploads", roles{worker: true}, 256 * mib, 16 * mib, 5, (64 + 5*24 + 3*4*16) * mib},
+		{"both", roles{streamer: true, worker: true}, 256 * mib, 16 * mib, 8, (304 + 512) * mib},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &config.Config{Ring: config.Ring{MaxBytes: tt.ring}, Segment: config.Segment{MaxBytes: tt.segment}, Worker: config.Worker{Concurrency: tt.concurrency}}

@@ -77,7 +77,7 @@ func settingsOf(c *Config) []setting {
 		{key: "streamer.max_in_flight", value: intValue{&c.Streamer.MaxInFlight}, def: "64", usage: "`number` of segments that may wait for their upload"},
 		{key: "streamer.shutdown_timeout", value: durationValue{&c.Streamer.ShutdownTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
-		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "4", usage: "`number` of segments uploaded at once"},
+		{key: "worker.concurrency", value: intValue{&c.Worker.Concurrency}, def: "8", usage: "`number` of segments uploaded at once"},
 		{key: "worker.toast", value: stringValue{&c.Worker.Toast}, def: "unchanged", choices: []string{"unchanged", "lookup"}, usage: "`mode` for TOASTed values that an update did not change and no image holds: unchanged (they are named as that) or lookup (the worker asks postgres.url)"},
 		{key: "worker.drain_timeout", value: durationValue{&c.Worker.DrainTimeout}, def: "60s", usage: "`duration` to wait for running uploads after SIGTERM; those cut off are handed back to Temporal"},
 
