@@ -33,6 +33,10 @@ func (b *bench) temporalCost(ctx context.Context) error {
 			b.report.Add(prefix+"wall_ms_per_segment", "ms", "", 1000*d.wall.Seconds()/segments)
 			b.report.Add(prefix+"server_cpu_ms_per_segment", "ms", "", 1000*d.temporalCPU/segments)
 			b.report.Add(prefix+"own_cpu_ms_per_segment", "ms", "", 1000*d.cpu()/segments)
+			if m.inFlight == 1 {
+				// One after the other, so what is left of the time nobody has computed in.
+				b.report.Add(prefix+"wait_ms_per_segment", "ms", "", 1000*max(0, d.wall.Seconds()-d.temporalCPU-d.cpu())/segments)
+			}
 			b.addMemory(prefix, d.used[0].Memory)
 		}
 		more := float64(rows/modes[2].rows - rows/modes[3].rows)
