@@ -45,7 +45,7 @@ func TestFourValuesOf49MegabytesStayWithinTheMemoryOfAProcess(t *testing.T) {
 	memory := watchMemory(t, p)
 	insert()
 	h.WaitAck()
-	within("run", 720, memory)
+	within("run", 816, memory)
 	p.Stop()
 
 	s := h.Streamer()
@@ -61,7 +61,7 @@ func TestFourValuesOf49MegabytesStayWithinTheMemoryOfAProcess(t *testing.T) {
 	w := h.Worker()
 	worker := watchMemory(t, w)
 	h.WaitAck()
-	within("the worker", 416, worker)
+	within("the worker", 512, worker)
 	within("the streamer", 304, memory)
 
 	h.LakeHas(tally.Counts{{Table: "public.events", Operation: "insert"}: rows})
