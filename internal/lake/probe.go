@@ -83,12 +83,15 @@ func (l *Lake) mustKeepOther(ctx context.Context, key, etag string) error {
 	return l.mustRefuse(ctx, key, replaced, Condition{IfMatch: otherTag(etag)}, "If-Match")
 }
 
-// otherTag is an ETag of the same form that no object has: its digits are turned
-// around.
+// otherTag is an ETag of the same form that the object does not have: each digit
+// and letter is the one at the same place from the end of its range, and no range
+// has a middle. Hexadecimal stays hexadecimal.
 func otherTag(etag string) string {
 	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return '0' + '9' - r
+		for _, ends := range []string{"09", "af", "gz", "AF", "GZ"} {
+			if first, last := rune(ends[0]), rune(ends[1]); first <= r && r <= last {
+				return first + last - r
+			}
 		}
 		return r
 	}, etag)

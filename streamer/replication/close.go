@@ -18,17 +18,19 @@ const closeBound = 3 * time.Second
 // the reason.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure != nil {
-		return
+	first := s.failure == nil
+	if first {
+		s.failure = err
+		close(s.failed)
 	}
-	s.failure = err
-	close(s.failed)
-	if errors.Is(err, ErrServerShutdown) {
-		_ = s.conn.Close()
-		return
+	s.mu.Unlock()
+	switch {
+	case !first:
+	case errors.Is(err, ErrServerShutdown):
+		_ = s.conn.Close() // over TLS it may take five seconds
+	default:
+		_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
 	}
-	_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
 }
 
 // Err is why the session has ended; nil while it has not.

@@ -24,3 +24,6 @@ func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 func setLowWater(fd uintptr, bytes int) error {
 	return syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, bytes)
 }
+
+// readNow is read(2).
+func readNow(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }

@@ -8,8 +8,9 @@ import (
 )
 
 // inbound is what comes from the server. It gives CopyData messages out where
-// they lie in its buffer, and all others to pgproto3 as an io.Reader that never
-// goes beyond the end of one: so the next message is always here.
+// they lie in its buffer, larger ones in memory of their own, and all others to
+// pgproto3 as an io.Reader that never goes beyond the end of one: so the next
+// message is always here.
 type inbound struct {
 	r *bufio.Reader
 	// taken is the length of the message that data has given out, left what
@@ -21,6 +22,8 @@ const (
 	// headerLen is the length of a message's type and of its length ("Message
 	// Formats" in the documentation of the protocol).
 	headerLen = 1 + 4
+	// maxMessage is the longest that a message can be: an int32 counts it.
+	maxMessage = 1<<31 - 1
 	// copyData is the type of CopyData.
 	copyData = 'd'
 )
@@ -29,9 +32,9 @@ const (
 // headerLen is wrong, which pgproto3 tells.
 func messageLen(header []byte) int { return 1 + int(binary.BigEndian.Uint32(header[1:])) }
 
-// data waits for a message, and gives the payload of one that is a CopyData and
-// not larger than the buffer; it is valid until the next call. Without ok and an
-// error the message is pgproto3's to read.
+// data waits for a message, and gives the payload of one that is a CopyData; it
+// is valid until the next call. Without ok and an error the message is pgproto3's
+// to read.
 func (i *inbound) data() (payload []byte, ok bool, err error) {
 	if i.left > 0 {
 		return nil, false, nil
@@ -43,8 +46,16 @@ func (i *inbound) data() (payload []byte, ok bool, err error) {
 		return nil, false, unexpected(err)
 	}
 	n := messageLen(header)
-	if header[0] != copyData || n < headerLen || n > readBuffer {
+	if header[0] != copyData || n < headerLen || n > maxMessage {
 		return nil, false, nil
+	}
+	if n > readBuffer {
+		// Not by pgproto3, which would keep the memory until it reads again.
+		large := make([]byte, n)
+		if _, err := io.ReadFull(i.r, large); err != nil {
+			return nil, false, unexpected(err)
+		}
+		return large[headerLen:], true, nil
 	}
 	message, err := i.r.Peek(n)
 	if err != nil {
@@ -54,7 +65,8 @@ func (i *inbound) data() (payload []byte, ok bool, err error) {
 	return message[headerLen:], true, nil
 }
 
-// back takes the last payload back: the next call of data gives it once more.
+// back takes the last payload back, which was in the buffer: the next call of data
+// gives it once more.
 func (i *inbound) back() { i.taken = 0 }
 
 // more says whether data would give a payload without waiting.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,28 @@ func TestMessagesAreTheSameHoweverTheStreamIsCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A row can have hundreds of megabytes, which nothing may keep once it is taken.
+func TestTheMemoryOfALargeMessageIsLetGo(t *testing.T) {
+	const large = 64 << 20
+	stream := append(dataMessage(make([]byte, large)), dataMessage([]byte("small"))...)
+	from := &pieces{stream: stream, size: func() int { return 1 << 20 }}
+	s := offline(from)
+	stream = nil
+	for _, size := range []int{large, len("small")} {
+		if m, err := s.Receive(); err != nil || len(m.Data) != size {
+			t.Fatalf("%d bytes, want %d; %v", len(m.Data), size, err)
+		}
+	}
+	from.stream = nil
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc > large {
+		t.Errorf("the heap has %d MiB", m.HeapAlloc>>20)
+	}
+	runtime.KeepAlive(s)
 }
 
 func TestAStreamThatEndsWithinAMessage(t *testing.T) {

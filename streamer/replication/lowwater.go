@@ -32,7 +32,7 @@ const (
 // message may lie in it for lowWait then. Reads belong to one goroutine at a time;
 // the rest is as of net.Conn.
 type calm struct {
-	*net.TCPConn
+	net.Conn
 	raw syscall.RawConn
 
 	// The reader's own: whether the low-water mark is set, and when the last
@@ -58,13 +58,13 @@ func calmly(dial func(ctx context.Context, network, address string) (net.Conn, e
 		if err != nil {
 			return nil, errors.Join(err, tcp.Close())
 		}
-		return &calm{TCPConn: tcp, raw: raw}, nil
+		return &calm{Conn: tcp, raw: raw}, nil
 	}
 }
 
 // SetDeadline implements net.Conn.
 func (c *calm) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.TCPConn.SetWriteDeadline(t))
+	return errors.Join(c.SetReadDeadline(t), c.Conn.SetWriteDeadline(t))
 }
 
 // SetReadDeadline implements net.Conn.
@@ -72,24 +72,24 @@ func (c *calm) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline = t
-	return c.TCPConn.SetReadDeadline(t)
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Read implements net.Conn.
 func (c *calm) Read(p []byte) (int, error) {
 	if !c.flooded {
-		n, err := c.TCPConn.Read(p)
+		n, err := c.Conn.Read(p)
 		c.count()
 		return n, err
 	}
 	if err := c.wakeBy(time.Now().Add(lowWait)); err != nil {
 		return 0, err
 	}
-	n, err := c.TCPConn.Read(p)
-	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+	n, err := c.Conn.Read(p)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.late() {
 		return n, err
 	}
-	// Fewer bytes than the mark, or none; or the deadline was not ours.
+	// Fewer bytes than the mark, or none.
 	if err := c.wakeBy(time.Time{}); err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func (c *calm) Read(p []byte) (int, error) {
 	if n > 0 || err != nil {
 		return n, err
 	}
-	return c.TCPConn.Read(p)
+	return c.Conn.Read(p)
 }
 
 // count notices a flood.
@@ -114,15 +114,22 @@ func (c *calm) count() {
 	c.reads, c.since = 0, now
 }
 
-// wakeBy sets the time by which a Read returns; zero is the deadline that was set
-// from outside.
+// wakeBy sets the time by which a Read returns, at the latest the deadline that
+// was set from outside; zero is that deadline.
 func (c *calm) wakeBy(by time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if by.IsZero() {
+	if by.IsZero() || !c.deadline.IsZero() && c.deadline.Before(by) {
 		by = c.deadline
 	}
-	return c.TCPConn.SetReadDeadline(by)
+	return c.Conn.SetReadDeadline(by)
+}
+
+// late says that the deadline from outside has passed.
+func (c *calm) late() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.deadline.IsZero() && !time.Now().Before(c.deadline)
 }
 
 // wakeAt sets the number of bytes that wake the reader.
@@ -137,7 +144,7 @@ func (c *calm) wakeAt(bytes int) error {
 // there reads what is there, and does not wait: 0 is nothing, or the end, which
 // the next Read finds.
 func (c *calm) there(p []byte) (n int, err error) {
-	failed := c.raw.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), p) })
+	failed := c.raw.Control(func(fd uintptr) { n, err = readNow(fd, p) })
 	switch {
 	case failed != nil:
 		return 0, failed

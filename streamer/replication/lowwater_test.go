@@ -176,6 +176,24 @@ func TestADeadlineFromOutsideEndsAReadOfAFlood(t *testing.T) {
 	}
 }
 
+// However much there is to read.
+func TestADeadlineThatHasPassedEndsTheReadsOfAFlood(t *testing.T) {
+	c, theirs := calmPair(t)
+	flood(t, c)
+	if _, err := theirs.Write(make([]byte, 2*lowWater)); err != nil {
+		t.Fatal(err)
+	}
+	if o := await(t, readOne(c)); len(o.data) == 0 || o.err != nil {
+		t.Fatalf("read %d bytes, %v", len(o.data), o.err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if o := await(t, readOne(c)); len(o.data) > 0 || !errors.Is(o.err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %d bytes, %v", len(o.data), o.err)
+	}
+}
+
 func TestTheEndOfTheConnectionEndsAFlood(t *testing.T) {
 	t.Run("closed by the server", func(t *testing.T) {
 		c, theirs := calmPair(t)

@@ -129,9 +129,6 @@ func (s *Session) receive() (m Message, done bool, err error) {
 		return Message{}, false, fmt.Errorf("the connection to the server broke: %w", err)
 	}
 	switch msg := msg.(type) {
-	case *pgproto3.CopyData: // one that is larger than the buffer
-		m, err = s.parse(msg.Data)
-		return m, true, err
 	case *pgproto3.ErrorResponse:
 		return Message{}, false, s.classify(streaming, pgconn.ErrorResponseToPgError(msg))
 	case *pgproto3.CopyDone, *pgproto3.CommandComplete:
