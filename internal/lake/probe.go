@@ -36,36 +36,41 @@ func (l *Lake) Probe(ctx context.Context) error {
 	// object of its own, since S3 may answer two conditional writes of one object
 	// at once with 409.
 	trials := []func(ctx context.Context, key, etag string) error{l.mustKeep, l.mustKeepOther, l.mustReplace}
-	errs := make([]error, len(trials))
+	keys, errs := make([]string, len(trials)), make([]error, len(trials))
 	var group sync.WaitGroup
 	for i, try := range trials {
-		group.Go(func() { errs[i] = l.probe(ctx, try) })
+		keys[i] = probeFolder + rand.Text()
+		group.Go(func() { errs[i] = l.probe(ctx, keys[i], try) })
 	}
 	group.Wait()
-	var left error
-	for _, err := range errs {
-		switch {
-		case errors.Is(err, ErrProbeLeft):
-			left = fmt.Errorf("probe lake: %w", err)
-		case err != nil:
+	// Not before: a gateway over a file system takes a folder away with its last
+	// object, and may refuse a write to it meanwhile.
+	left := l.removeAll(ctx, keys)
+	for _, err := range append(errs, left) {
+		if err != nil {
 			return fmt.Errorf("probe lake: %w", err)
 		}
 	}
-	return left
+	return nil
+}
+
+// removeAll removes the objects of a probe, those that were made. The error is
+// the first one, with ErrProbeLeft.
+func (l *Lake) removeAll(ctx context.Context, keys []string) (first error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	for _, key := range keys {
+		if err := l.store.Remove(ctx, key); err != nil && first == nil {
+			first = fmt.Errorf("%w: %w", ErrProbeLeft, err)
+		}
+	}
+	return first
 }
 
 var probed, replaced = []byte(`{"probe":1}`), []byte(`{"probe":2}`)
 
-// probe makes an object, tries something with it, and removes it.
-func (l *Lake) probe(ctx context.Context, try func(ctx context.Context, key, etag string) error) (err error) {
-	key := probeFolder + rand.Text()
-	defer func() {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if rerr := l.store.Remove(back, key); rerr != nil && err == nil {
-			err = fmt.Errorf("%w: %w", ErrProbeLeft, rerr)
-		}
-	}()
+// probe makes an object and tries something with it.
+func (l *Lake) probe(ctx context.Context, key string, try func(ctx context.Context, key, etag string) error) error {
 	etag, err := l.store.Put(ctx, key, probed, Condition{IfNoneMatch: true})
 	if err != nil {
 		return err
