@@ -122,7 +122,6 @@ func (t *attempt) upload(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, err
 	}
-	t.roomDownTo(int64(len(body)))
 	t.enter(StepStore, t.in.Ref.Rows, int64(len(body)))
 	object, err := t.lake.PutSegment(ctx, t.in.Ref, body)
 	if err != nil {
@@ -142,7 +141,6 @@ func (t *attempt) quarantine(ctx context.Context) (UploadResult, error) {
 	if err != nil {
 		return UploadResult{}, err
 	}
-	t.roomDownTo(int64(len(body)))
 	t.enter(StepStore, t.in.Ref.Rows, int64(len(body)))
 	object, err := t.lake.PutQuarantine(ctx, t.in.Ref, body)
 	if err != nil {

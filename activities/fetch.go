@@ -37,7 +37,11 @@ func (t *attempt) body(ctx context.Context, encode encoder) ([]byte, error) {
 		return nil, err
 	}
 	t.enter(StepEncode, t.in.Ref.Rows, t.in.Ref.Bytes)
-	return encode(ctx, t.in.Ref, batches)
+	body, err := encode(ctx, t.in.Ref, batches)
+	if err == nil {
+		t.roomDownTo(int64(len(body)))
+	}
+	return body, err
 }
 
 // read collects the changes and compares their number and digest with the

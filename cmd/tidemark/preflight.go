@@ -41,8 +41,8 @@ func preflight(ctx context.Context, c *config.Config, r roles, tr *tracker.Track
 	return around.lake, around.findings, nil
 }
 
-// lookAround asks everyone and changes nothing, but for the object of the
-// lake's probe, which is removed again. A worker needs no Postgres.
+// lookAround asks everyone and changes nothing, but for the objects of the
+// lake's probe, which are removed again. A worker needs no Postgres.
 func lookAround(ctx context.Context, c *config.Config, why purpose, postgres bool, tr *tracker.Tracker, logger *slog.Logger, p *progress) *surroundings {
 	s := &surroundings{situation: newSituation(c)}
 	var ofPostgres, ofLake, ofTemporal []finding

@@ -14,24 +14,12 @@ import (
 // calmPair is a calm connection and its other end.
 func calmPair(t *testing.T) (*calm, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ours, err := calmly(new(net.Dialer).DialContext)(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, theirs := tcpPair(t, calmly(new(net.Dialer).DialContext))
 	t.Cleanup(func() {
 		_ = ours.Close()
 		_ = theirs.Close()
 	})
-	return ours.(*calm), theirs.(*net.TCPConn)
+	return ours.(*calm), theirs
 }
 
 // flood makes a connection's reader one of a flood.

@@ -23,19 +23,7 @@ import (
 // returned connection.
 func fakeStream(t *testing.T, cfg Config, timeout time.Duration) (*Session, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, theirs := tcpPair(t, new(net.Dialer).DialContext)
 	cfg.Slot, cfg.Publications = "s", []string{"p"}
 	s := newSession(cfg, discard())
 	s.confirmed, s.timeout = 100, timeout
@@ -44,7 +32,25 @@ func fakeStream(t *testing.T, cfg Config, timeout time.Duration) (*Session, *net
 		_ = theirs.Close()
 		_ = s.Close(context.Background())
 	})
-	return s, theirs.(*net.TCPConn)
+	return s, theirs
+}
+
+// tcpPair is a connection that dial has made, and its other end.
+func tcpPair(t *testing.T, dial func(ctx context.Context, network, address string) (net.Conn, error)) (ours net.Conn, theirs *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if ours, err = dial(t.Context(), "tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, other.(*net.TCPConn)
 }
 
 func keepaliveMessage(end change.LSN, reply bool) []byte {
